@@ -70,10 +70,10 @@ def test_a_defect_is_not_hidden(monkeypatch, study):
         cli.run(["check", str(study)])
 
 
-def test_recover_prints_the_decided_pairs(study, capsys):
+def test_recover_prints_the_decided_pairs(study, folder, capsys):
     assert cli.run(["recover", str(study)]) == 0
     out = capsys.readouterr().out
-    order = jc.recover(jc.read_study(study)).order
+    order = jc.load_result(folder).order
     for a, d in order.hasse().edges:
         assert f"{a}\t{d}\t{chance(order.probability(a, d))}" in out
     assert f"5 labels: {len(order.pairs())} ancestor pairs, " in out
@@ -97,19 +97,15 @@ def test_recover_names_the_open_pairs_of_the_best_guess(tmp_path, capsys):
     assert {tuple(pair) for pair in document["pairs"]} == order.pairs()
 
 
-def test_recover_as_json(study, capsys):
-    document = _json(["recover", study, "--json"], capsys)
-    assert set(document) == {
-        "order", "pairs", "best_guess", "hasse", "clients", "left_out", "lost_labels",
-        "findings", "out",
-    }  # fmt: skip
-    assert all(c["outcome"] == "ok" for c in document["clients"].values())
-
-
 def test_the_same_seed_gives_the_same_answer_whatever_the_jobs(study, capsys):
     one = _json(["recover", study, "--json", "--jobs", "1"], capsys)
     two = _json(["recover", study, "--json", "--jobs", "2"], capsys)
     assert one == two
+    assert set(one) == {
+        "order", "pairs", "best_guess", "hasse", "clients", "left_out", "lost_labels",
+        "findings", "out", "summary",
+    }  # fmt: skip
+    assert all(c["outcome"] == "ok" for c in one["clients"].values())
 
 
 def test_check_as_json_names_spectrum_and_strength(study, capsys):
@@ -126,7 +122,7 @@ def test_check_prints_findings_as_a_table(tmp_path, capsys):
     assert cli.run(["check", str(tmp_path / "s")]) == 0
     out = capsys.readouterr().out
     assert "sensor-noise" in out
-    assert "The data can be used." in out
+    assert out.splitlines()[-1] == "All 5 clients can say something about ancestors."
 
 
 def test_moments_can_be_added_to(study, tmp_path, capsys):
@@ -147,6 +143,8 @@ def test_the_same_rows_or_another_clients_are_not_added(study, tmp_path, capsys)
     first = tmp_path / "m.npz"
     assert cli.run(["moments", str(study / "client-1.csv"), "-o", str(first)]) == 0
     before = first.read_bytes()
+    # Moments hold no rows.
+    assert len(before) < (study / "client-1.csv").stat().st_size / 10
     lines = (study / "client-1.csv").read_text().splitlines()
     other = tmp_path / "elsewhere.csv"
     other.write_text("\n".join([lines[0], *lines[1::2]]) + "\n")
@@ -164,17 +162,20 @@ def test_a_result_is_not_written_among_the_files_of_its_study(study, capsys):
     assert not (study / "result.json").exists()
 
 
-def test_moments_hold_no_rows(study, tmp_path):
-    table, output = study / "client-1.csv", tmp_path / "m.npz"
-    assert cli.run(["moments", str(table), "-o", str(output)]) == 0
-    assert output.stat().st_size < table.stat().st_size / 10
-
-
 def test_fragment_as_json(study, tmp_path, capsys):
     output = tmp_path / "f.json"
     document = _json(["fragment", study / "client-1.csv", "-o", output, "--json"], capsys)
     assert document["outcome"]["code"] == "ok"
     assert jc.Fragment.from_json(output.read_text()).labels == tuple(document["labels"])
+
+
+def test_a_folder_stands_for_its_fragments(folder, tmp_path, capsys):
+    for piece in jc.load_result(folder).order.fragments:
+        jc.save_fragment(piece, tmp_path / f"{piece.client}.json")
+    files = sorted(tmp_path.iterdir())
+    (tmp_path / "notes.txt").write_text("not a fragment")
+    one, other = (_json(["assemble", *x, "--json"], capsys) for x in ([tmp_path], files))
+    assert one == other
 
 
 def test_explain_answers_as_python_does(folder, capsys):

@@ -81,6 +81,7 @@ def test_the_kind_is_given_by_label_and_refused_in_one_line(study, capsys):
         assert f"{option[0]} belongs to --method null-cone" in err
 
 
+@pytest.mark.slow
 def test_moments_and_fragments_carry_the_kind_to_the_coordinator(study, folder, tmp_path, capsys):
     pieces = []
     for table in sorted(study.glob("*.csv")):
@@ -139,6 +140,7 @@ def test_explain_shows_the_effect_and_what_a_no_excludes(folder, capsys):
     assert "are excluded (95 %)." in document["certificate"]
 
 
+@pytest.mark.slow
 def test_a_smallest_effect_changes_what_no_means(study, folder, tmp_path, capsys):
     plain = jc.load_result(folder).order
     size = float(np.nanmedian(plain.table.bounds.value))
@@ -170,6 +172,7 @@ def test_predict_prints_the_change_of_every_label(folder, capsys):
     assert "two amounts" in err
 
 
+@pytest.mark.slow
 def test_check_names_labels_whose_sites_contradict_the_claim_as_recover_does(tmp_path, capsys):
     root = tmp_path / "soft"
     world = ["--latent", "6", "--clients", "6", "--coverage", "0.9", "--seed", "5"]

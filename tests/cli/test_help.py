@@ -46,11 +46,6 @@ def test_the_version_is_printed(capsys):
     assert capsys.readouterr().out.strip() == f"jigsaw-crl {jc.__version__}"
 
 
-def test_a_mistyped_command_is_answered_with_the_nearest(capsys):
-    assert cli.run(["recovr"]) == 2
-    assert "'recover'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("words", [["--help"], ["federate", "--help"], ["recover", "--help"]])
 def test_help_imports_nothing_heavy(words):
     code = (

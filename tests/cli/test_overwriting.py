@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.federated.keys import generate_key
+from jigsaw_crl.federated.ledger import Ledger
+from jigsaw_crl.federated.seen import Seen
 
 from ..base.held import held_elsewhere
 from ..malformed.conftest import refused, snapshot
@@ -23,19 +27,32 @@ from ..malformed.conftest import refused, snapshot
 __all__ = ["refused"]
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
     """A folder with a table, its moments, a fragment, a result and a key."""
+    folder = tmp_path_factory.mktemp("lab")
     control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
-    write_table({"control": control, **regimes}, tmp_path / "lab.parquet", "parquet")
-    client = jc.read_client(tmp_path / "lab.parquet")
-    jc.study.write_moments(client, tmp_path / "lab.moments.npz")
+    write_table({"control": control, **regimes}, folder / "lab.parquet", "parquet")
+    client = jc.read_client(folder / "lab.parquet")
+    jc.study.write_moments(client, folder / "lab.moments.npz")
     fragment = jc.recover_fragment(client)
-    (tmp_path / "lab.fragment.json").write_text(fragment.to_json())
-    jc.Result({"lab": fragment}, jc.assemble([fragment])).save(tmp_path / "result")
-    generate_key("lab", tmp_path / "k.key")
-    (tmp_path / "notes.md").write_text("mine")
-    return tmp_path
+    (folder / "lab.fragment.json").write_text(fragment.to_json())
+    jc.Result({"lab": fragment}, jc.assemble([fragment])).save(folder / "result")
+    generate_key("lab", folder / "k.key")
+    (folder / "keys.toml").write_text(f'study = "s"\n[sites]\n{generate_key("x", folder / "x")}')
+    pem = serialization.load_pem_private_key((folder / "x").read_bytes(), None)
+    kind = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "k.der").write_bytes(pem.private_bytes(serialization.Encoding.DER, *kind))
+    Ledger(folder / "log.jsonl").append(study="s", round_name="r", site="lab", serial=1, digest="d")
+    Seen(folder / "seen.json").save("r")
+    (folder / "notes.md").write_text("mine")
+    return folder
+
+
+@pytest.fixture
+def lab(made: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 NEVER = {
@@ -46,17 +63,20 @@ NEVER = {
     "another key": "fragment lab.parquet -o k.key",
     "a key by moments": "moments lab.parquet -o k.key",
     "a key by a report": "report result -o k.key",
+    "a key in DER": "report result -o k.der",
+    "a list of keys": "report result -o keys.toml",
+    "a log": "report result -o log.jsonl",
+    "a record": "fragment lab.parquet -o seen.json",
     "a result by its report": "report result -o result/result.json",
     "a fragment by a result": "assemble result/order.csv --out result",
 }
 
 
 @pytest.mark.parametrize("case", NEVER)
-@pytest.mark.parametrize("force", [False, True], ids=["", "force"])
-def test_inputs_and_keys_are_never_overwritten(case, force, lab, refused, monkeypatch):
+def test_inputs_and_keys_are_never_overwritten(case, lab, refused, monkeypatch):
     monkeypatch.chdir(lab)
-    arguments = [*NEVER[case].split(), *(["--force"] if force else [])]
-    refused(arguments, "is not overwritten", "Name a new file")
+    for force in ([], ["--force"]):
+        refused([*NEVER[case].split(), *force], "is not overwritten", "Name a new file")
 
 
 FOREIGN = {
@@ -135,9 +155,9 @@ def test_moments_can_be_added_to_in_place(lab, monkeypatch, capsys):
     assert jc.read_client("lab.moments.npz").n_samples["control"] == 2_500
 
 
-def test_moments_and_keys_are_their_owners_alone(lab):
+def test_moments_and_keys_are_their_owners_alone(made):
     for name in ("lab.moments.npz", "k.key"):
-        assert stat.S_IMODE(os.stat(lab / name).st_mode) == 0o600
+        assert stat.S_IMODE(os.stat(made / name).st_mode) == 0o600
 
 
 def test_the_umask_decides_who_may_read_a_result(lab, monkeypatch):

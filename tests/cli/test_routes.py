@@ -36,6 +36,7 @@ def _assert_same(order: jc.GlobalOrder, reference: jc.GlobalOrder) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.slow
 def test_every_format_gives_the_same_order(kind, studies, reference, tmp_path, capsys):
     assert run(["recover", str(studies[kind]), "--out", str(tmp_path / "out"), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -109,10 +110,14 @@ def test_in_a_round_no_return_code_and_no_event_of_a_site_is_fatal(guard):
     assert reply.get_return_code() == ReturnCode.OK
 
 
-def test_a_job_goes_to_listed_sites_only(guard, settings):
-    wanted = dict.fromkeys([*SITES, "client-9"])
-    guard.keep_listed(wanted, settings)
-    assert set(wanted) == set(SITES)
+def test_a_job_goes_to_listed_sites_only_and_to_none_if_the_list_is_broken(guard, tmp_path):
+    file = tmp_path / "local" / "jigsaw-coordinator.json"
+    file.parent.mkdir()
+    for text, left in ((json.dumps({"sites": SITES, "results": "r"}), set(SITES)), ('{"si', set())):
+        file.write_text(text)
+        wanted = dict.fromkeys([*SITES, "client-9"])
+        guard.keep_listed(wanted, file.parent)
+        assert set(wanted) == left
 
 
 # -- round.json around the process of the round ---------------------------------------------------

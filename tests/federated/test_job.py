@@ -34,17 +34,12 @@ def test_the_controller_gets_the_options_that_the_job_carries(tmp_path):
     pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
     from jigsaw_crl.federated.controller import GatherFragments
 
-    options = RoundOptions("first", min_sites=2, timeout=9, max_age=3.5, seed=4)
+    options = RoundOptions("first", min_sites=2, timeout=9, max_age=3.5)
     job = write_job(tmp_path / "job", options)
     server = json.loads((job / "app/config/config_fed_server.json").read_text())
     (workflow,) = server["workflows"]
     assert workflow["path"] == CONTROLLER
     assert GatherFragments(**workflow["args"]).options == options
-
-
-def test_assembly_gets_the_options_of_its_method():
-    assert RoundOptions("r", seed=3).of_assemble == {"method": "null-cone", "seed": 3}
-    assert RoundOptions("r", method="paper").of_assemble == {"method": "paper"}
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def impostors(live, tmp_path_factory):
 def test_three_sites_give_the_order_of_the_pooled_study(live, impostors, study):
     process = live.submit("first", min_sites=3)
     pooled = study.parent / "pooled"
-    assert jigsaw("recover", study, "--out", pooled).returncode == 0
+    assert jigsaw("recover", study, "--witnesses", 2, "--out", pooled).returncode == 0
     out, err = process.communicate(timeout=HANG)
     assert process.returncode == 0, out + err
     assert pairs(live.results / "first") == pairs(pooled)
@@ -211,6 +211,20 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
     result = jc.load_result(live.results / "misbehaving")
     assert list(result.fragments) == ["client-3"]
     assert set(result.provenance["refused"]) == {"client-1", "client-2"}
+
+
+def test_an_answer_far_above_the_limit_is_dropped_before_it_is_decoded(live):
+    live.rogue("client-1").write_text("x" * (40 << 20))
+    try:
+        code, said = live.run("huge", min_sites=1, timeout=live.enough)
+    finally:
+        live.rogue("client-1").unlink()
+    assert code == 3, said
+    standings = live.standings("huge")
+    assert {site: s["state"] for site, s in standings.items()} == {
+        "client-1": "missing", "client-2": "received", "client-3": "received",
+    }  # fmt: skip
+    assert "oversized" not in standings["client-1"]["why"]
 
 
 def test_no_site_can_veto_a_round(live):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import stat
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
+from jigsaw_crl.base import files
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.kits import check_hardened
@@ -95,14 +98,11 @@ def test_a_kit_that_was_handed_over_and_deleted_is_made_anew(folder):
 def test_a_revoked_site_is_neither_listed_nor_admitted_and_cannot_come_back(folder):
     from nvflare.apis.fl_exception import NotAuthenticated
 
-    from jigsaw_crl.federated.guard import admit
-
     revoke(folder, "lab-1")
-    settings = hub(folder)
-    assert settings.sites == ("lab-2",)
+    assert hub(folder).sites == ("lab-2",)
     with pytest.raises(NotAuthenticated, match="revoked"):
-        admit("lab-1", settings)
-    admit("lab-2", settings)
+        joins(folder, "lab-1")
+    assert joins(folder, "lab-2") == "admitted"
     for action in (revoke, renew):
         with pytest.raises(InputError, match="was revoked"):
             action(folder, "lab-1")
@@ -110,6 +110,79 @@ def test_a_revoked_site_is_neither_listed_nor_admitted_and_cannot_come_back(fold
         add_site(folder, "lab-1")
     with pytest.raises(InputError, match="last site"):
         revoke(folder, "lab-2")
+
+
+def joins(folder, site, kit=None):
+    """What a running coordinator says to a site that connects with the certificate of a kit."""
+    from nvflare.fuel.f3.cellnet.defs import IdentityChallengeKey
+    from nvflare.fuel.f3.message import Message
+    from nvflare.private.defs import CellMessageHeaderKeys
+
+    from jigsaw_crl.federated.guard import watch
+
+    manager = SimpleNamespace(authenticate=lambda *_: "admitted")
+    watch(manager, folder / "kits" / "hub.example.org" / "local")
+    shown = ((kit or folder / "kits" / site) / "startup" / "client.crt").read_bytes()
+    head = {CellMessageHeaderKeys.CLIENT_NAME: site}
+    return manager.authenticate(Message(head, {IdentityChallengeKey.CERT: shown}), None)
+
+
+def test_a_stolen_kit_does_not_join_after_its_certificate_was_renewed(folder, tmp_path):
+    from nvflare.apis.fl_exception import NotAuthenticated
+
+    stolen = shutil.copytree(folder / "kits" / "lab-1", tmp_path / "stolen")
+    assert joins(folder, "lab-1", stolen) == "admitted"
+    renew(folder, "lab-1")
+    assert joins(folder, "lab-1") == "admitted"
+    with pytest.raises(NotAuthenticated, match="newest"):
+        joins(folder, "lab-1", stolen)
+    with pytest.raises(NotAuthenticated, match="newest"):
+        joins(folder, "lab-2", folder / "kits" / "lab-1")
+
+
+def test_a_running_coordinator_with_broken_settings_admits_nobody(folder):
+    from nvflare.apis.fl_exception import NotAuthenticated
+
+    file = folder / "kits" / "hub.example.org" / "local" / "jigsaw-coordinator.json"
+    for broken in (file.read_text()[:40], "", "{}"):
+        file.write_text(broken)
+        with pytest.raises(NotAuthenticated, match="not admitted"):
+            joins(folder, "lab-1")
+
+
+@pytest.mark.parametrize(
+    "change", [revoke, *(pytest.param(f, marks=pytest.mark.slow) for f in (renew, add_site))]
+)
+def test_a_full_disk_at_any_write_leaves_the_old_members_or_the_new(
+    change, folder, tmp_path, monkeypatch
+):
+    """Nobody who was admitted before is admitted in error, and the change can be made again."""
+    site = "lab-9" if change is add_site else "lab-1"
+    for fault in range(1, 99):
+        one = shutil.copytree(folder, tmp_path / str(fault))
+        before, count = hub(one), 0
+
+        def write(path, *_, _real=files.os.replace, _fault=fault, **__):
+            nonlocal count
+            count += 1
+            if count >= _fault:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return _real(path, *_, **__)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files.os, "replace", write)
+            try:
+                change(one, site)
+                break
+            except InputError as error:
+                said = str(error)
+        assert "No space left" in said
+        # The settings are whole: as before, or with the change.
+        assert set(hub(one).sites) - {site} == set(before.sites) - {site}
+        assert set(hub(one).revoked) <= {site}
+        if hub(one) == before:
+            change(one, site)
+    assert fault > 1
 
 
 def test_the_authority_keeps_its_own_key_alone_and_only_the_owner_can_read(folder, made):

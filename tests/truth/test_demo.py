@@ -11,13 +11,6 @@ from jigsaw_crl.cli import app as cli
 from jigsaw_crl.truth.demo import LABS, light_tunnel, run_demo
 
 
-@pytest.fixture
-def printed(tmp_path, capsys):
-    folder = tmp_path / "out"
-    assert cli.run(["demo", "--out", str(folder)]) == 0
-    return jc.load_result(folder), folder, capsys.readouterr().out
-
-
 def test_the_world_has_the_order_and_the_labs_of_the_light_tunnel():
     world = light_tunnel()
     assert world.order.covers() == {
@@ -29,15 +22,23 @@ def test_the_world_has_the_order_and_the_labs_of_the_light_tunnel():
     assert {t.client: set(t.labels) for t in map(world.truth, range(world.n_clients))} == {
         lab: set(labels) for lab, labels in LABS.items()
     }
-
-
-def test_no_lab_has_both_blue_and_red():
     assert not any({"blue", "red"} <= set(labels) for labels in LABS.values())
 
 
-def test_the_order_is_recovered(printed):
-    result, _, _ = printed
-    assert result.order.pairs() == light_tunnel().order.pairs()
+def test_the_order_is_recovered_explained_and_written(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert cli.run(["demo", "--out", str(folder)]) == 0
+    text = capsys.readouterr().out
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"result.json", "order.csv", "hasse.graphml", "report.html"}
+    assert str(folder / "report.html") in text
+    order = jc.load_result(folder).order
+    assert order.pairs() == light_tunnel().order.pairs()
+    # A relation that no lab could establish alone.
+    for line in str(order.explain("blue", "red")).splitlines():
+        assert line in text
+    assert "No client has both labels" in text
+    assert "the paper's method" in text
 
 
 def test_the_order_is_recovered_with_other_seeds_too():
@@ -47,22 +48,6 @@ def test_the_order_is_recovered_with_other_seeds_too():
         clients = [world.client(k, n_samples=20_000, seed=seed) for k in range(5)]
         right += jc.recover(clients).order.pairs() == world.order.pairs()
     assert right >= 5
-
-
-def test_a_relation_that_no_lab_could_establish_is_explained(printed):
-    result, _, text = printed
-    for line in str(result.order.explain("blue", "red")).splitlines():
-        assert line in text
-    assert "No client has both labels" in text
-    assert "the paper's method" in text
-
-
-def test_the_result_and_the_report_are_written(printed):
-    _, folder, text = printed
-    names = {path.name for path in folder.iterdir()}
-    assert names == {"result.json", "order.csv", "hasse.graphml", "report.html"}
-    assert str(folder / "report.html") in text
-    assert jc.load_result(folder).order.pairs() == light_tunnel().order.pairs()
 
 
 def test_jigsaw_is_no_worse_than_the_paper_s_method(tmp_path, capsys):

@@ -10,8 +10,10 @@ def main() -> None:
     # Collecting garbage among modules, which are never freed, takes a sixth of `jigsaw --help`; so
     # the import waits until collection is off.
     gc.disable()
-    from jigsaw_crl.cli.app import main as run
-
+    try:
+        from jigsaw_crl.cli.app import main as run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     gc.freeze()
     gc.enable()
     run()

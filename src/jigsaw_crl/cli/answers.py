@@ -93,7 +93,7 @@ def predict(folder: Path, shifts: list[str], *, as_json: bool = False) -> None:
     """
     from jigsaw_crl.result.folder import load_result
 
-    frame = load_result(folder).predict_shift(_shifts(shifts))
+    frame = load_result(folder).predict_shift(_amounts(shifts, "shift"))
     rows = [
         (label, "undetermined", "")
         if math.isnan(change)
@@ -137,7 +137,7 @@ def print_effects(result: Result) -> None:
         )
         for row in frame.head(MOST_LINES).itertuples()
     ]
-    columns = ["cause", "effect", "total", "95 % interval", "sites", "edge"]
+    columns = ["cause", "effect", "total", "95 % interval", "clients", "edge"]
     bent = len(frame) > 0 and (frame.kind == AT_DOSE).all()
     print_table(f"{'Average' if bent else 'Total'} effects in standard deviations", columns, rows)
     if len(frame) > MOST_LINES:
@@ -147,7 +147,7 @@ def print_effects(result: Result) -> None:
     typer.echo(f"graph: {pluralise(stated, 'direct edge')}, {opened} undetermined")
 
 
-def _shifts(given: list[str]) -> dict[str, float]:
+def _amounts(given: list[str], what: str) -> dict[str, float]:
     """Amounts by label from texts such as pump=+1.0."""
     out: dict[str, float] = {}
     for text in given:
@@ -157,7 +157,7 @@ def _shifts(given: list[str]) -> dict[str, float]:
         except ValueError:
             size = math.nan
         if not label or not math.isfinite(size):
-            raise InputError(f"{text!r} is no shift", "Write LABEL=AMOUNT, such as pump=+1.0.")
+            raise InputError(f"{text!r} is no {what}", "Write LABEL=AMOUNT, such as pump=+1.0.")
         if label in out:
             raise InputError(f"two amounts are given for {label!r}", "Give one.")
         out[label] = size
@@ -225,14 +225,16 @@ def design(
     *,
     size: int | None = None,
     rows: int | None = None,
+    cost: list[str] | None = None,
+    cannot: list[str] | None = None,
     seed: int = 0,
     as_json: bool = False,
 ) -> None:
     """Propose the next experiment: a new client, or more rows.
 
-    Prints the labels and the chance that each open pair is settled, then the rows that would settle
-    open pairs at the sites that are there. With hard interventions, it also says what narrows each
-    effect.
+    Prints the labels, which interventions should be hard, and the chance that each open pair is
+    settled; then where more rows may settle open pairs. With hard interventions, it also says what
+    narrows each effect.
     """
     from jigsaw_crl.result.folder import load_result
 
@@ -241,12 +243,15 @@ def design(
     if size is not None and size > known:
         note(f"--size {size}: the order has {pluralise(known, 'label')}, so at most that")
     with working("weighing clients"):
-        found = result.design(size, rows=rows, seed=seed)
+        found = result.design(
+            size, rows=rows, seed=seed, cost=_amounts(cost or [], "cost"), cannot=cannot or ()
+        )
     proposal = found.proposal
 
     def document() -> dict[str, Any]:
         return {
             "labels": list(proposal.labels),
+            "hard": list(proposal.hard),
             "reason": proposal.reason,
             "interventions": found.interventions,
             "expected_gain": float(proposal.expected_gain),
@@ -275,11 +280,7 @@ def _print_site(found: Design) -> None:
         return
     say(f"labels: {', '.join(proposal.labels)}")
     typer.echo(f"why so many: {proposal.reason}")
-    each = "" if proposal.rows is None else f" with {proposal.rows:,} rows per regime"
-    typer.echo(
-        f"expected to settle {proposal.expected:.1f} of "
-        f"{pluralise(proposal.undetermined, 'open pair')}{each} ({proposal.expected_gain:.2g} bits)"
-    )
+    typer.echo(f"such a client {proposal.expects}")
     frame = found.to_frame()
     frame = frame[~frame.chance_new_site.lt(0.05)]
     lines = [
@@ -293,25 +294,10 @@ def _print_site(found: Design) -> None:
 
 
 def _print_rows(found: Design) -> None:
-    helped = [m for m in found.more_rows if m.site is not None]
-    lines = [
-        (
-            m.ancestor,
-            m.descendant,
-            m.site,
-            *(f"{n:,}" if n else "–" for n in (m.rows, m.even, m.good)),
-        )
-        for m in helped
-    ]
-    columns = ["ancestor?", "descendant?", "site", "rows now", "even chance", "chance of 0.8"]
-    if lines:
-        _print_some("Rows per regime that would settle a pair", columns, lines)
-    unsure = [f"{m.ancestor}–{m.descendant}" for m in helped if m.joined]
-    if unsure:
-        say(
-            "confounded at every site as far as the present rows tell, which more rows may change: "
-            + few(unsure)
-        )
+    helped = Counter(site for m in found.more_rows for site in m.sites)
+    if helped:
+        title, columns = "Where more rows may settle open pairs", ["client", "open pairs"]
+        _print_some(title, columns, helped.most_common())
     for reason, count in Counter(m.reason for m in found.more_rows if m.reason).most_common():
         typer.echo(f"not by more rows, {pluralise(count, 'pair')}: {reason}")
 
@@ -333,7 +319,7 @@ def _print_effects(found: Design) -> None:
         )
         for e in ranked
     ]
-    columns = ["cause", "effect", "total", "error", "with new site", "with twice the rows", "at"]
+    columns = ["cause", "effect", "total", "error", "with new client", "with twice the rows", "at"]
     columns += ["edge", "what is missing"]
     if lines:
         _print_some("Effects in standard deviations, and their standard errors", columns, lines)
@@ -355,13 +341,14 @@ def verify(
     keys: Path | None = None,
     fragment: list[Path] | None = None,
     log: Path | None = None,
-    recompute: bool = False,
+    recompute: bool = True,
     as_json: bool = False,
 ) -> None:
-    """Check who signed a result, and what it rests on.
+    """Check who signed a result, and whether it follows.
 
-    The digest that is printed is the same for everybody who was shown the same result. Exit code 0
-    means that no check failed; a check without what it needs is listed as not checked.
+    The fragments are assembled again. The digest that is printed is the same for everybody who was
+    shown the same result. Exit code 0 means that every check was made and none failed; only the log
+    need not be given.
     """
     from jigsaw_crl.federated.keys import read_key_list
     from jigsaw_crl.federated.verifying import verify_result
@@ -375,14 +362,24 @@ def verify(
     def told() -> None:
         rows = [(check.what, check.outcome, check.detail) for check in found.checks]
         print_table("Checks", ["what", "outcome", "detail"], rows)
-        typer.echo(f"digest of the result: {found.digest}")
+        typer.echo(f"{found.state}; digest of the result: {found.digest}")
 
     checks = [asdict(check) for check in found.checks]
-    emit(as_json, {"ok": found.ok, "digest": found.digest, "checks": checks}, told)
-    if not found.ok:
-        failed = ", ".join(check.what for check in found.checks if check.outcome == "failed")
+    ok = found.state == "verified"
+    document = {"ok": ok, "state": found.state, "digest": found.digest, "checks": checks}
+    emit(as_json, document, told)
+    if ok:
+        return
+    lacking = "not checked" if found.state == "not verified" else "failed"
+    named = ", ".join(check.what for check in found.checks if check.outcome == lacking)
+    if found.state == "not verified":
         raise InputError(
-            f"the result is not what it claims to be: {failed}",
-            "Ask the coordinator for the original.",
+            f"not verified: {named}",
+            "Pass --keys with the public keys of the sites and the coordinator, and recompute.",
             path=folder,
         )
+    raise InputError(
+        f"the result is not what it claims to be: {named}",
+        "Ask the coordinator for the original.",
+        path=folder,
+    )

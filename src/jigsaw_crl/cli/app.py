@@ -7,6 +7,7 @@ once.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from typing import Annotated
@@ -61,7 +62,13 @@ def main(arguments: list[str] | None = None) -> None:
     if not sys.warnoptions:
         # Warnings are for developers; users get findings and errors.
         warnings.simplefilter("ignore")
+    # As an interrupt, so that worker processes are ended too.
+    signal.signal(signal.SIGTERM, _terminated)
     sys.exit(run(arguments))
+
+
+def _terminated(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -71,7 +78,7 @@ def run(arguments: list[str] | None = None) -> int:
         if code == INTERRUPTED:
             raise KeyboardInterrupt
     except JigsawError as error:
-        return _complain(str(error))
+        return _complain(*getattr(error, "lines", (str(error),)))
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         return INTERRUPTED
@@ -95,8 +102,9 @@ def run(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else SUCCESS
 
 
-def _complain(message: str) -> int:
-    typer.echo(safe_text(f"jigsaw: {' '.join(message.split())}"), err=True)
+def _complain(*lines: str) -> int:
+    text = "\n  ".join(" ".join(line.split()) for line in lines)
+    typer.echo(safe_text(f"jigsaw: {text}"), err=True)
     return BAD_INPUT
 
 

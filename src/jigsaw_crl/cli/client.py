@@ -1,4 +1,4 @@
-"""Commands that run where the rows are: `check`, `moments`, `fragment`, `latents`.
+"""Commands that run where the rows are: `init`, `check`, `moments`, `fragment`, `latents`.
 
 What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
 completion load this module and should answer at once.
@@ -19,7 +19,14 @@ from jigsaw_crl.base.files import check_output, is_document, write_file, write_t
 from jigsaw_crl.base.terminal import note, say, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import BLOCKS, emit, print_findings, print_left_out, print_table
+from jigsaw_crl.cli.output import (
+    BLOCKS,
+    emit,
+    print_findings,
+    print_left_out,
+    print_outcomes,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.findings import Finding
@@ -30,10 +37,35 @@ __all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
+    opt.command(app, draft, "jigsaw init study/", name="init")
     opt.command(app, check, "jigsaw check study/")
     opt.command(app, moments, "jigsaw moments lab-1.parquet -o lab-1.moments.npz")
     opt.command(app, fragment, "jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json")
     opt.command(app, latents, "jigsaw latents lab-1.private.json lab-1.csv -o latents.csv")
+
+
+def draft(folder: Path, *, force: bool = False, as_json: bool = False) -> None:
+    """Draft study.toml from the tables of a folder.
+
+    Looks at all values of every table and writes what it finds: the column with the regime and the
+    control, spellings of one label, values that stand for missing ones, columns that are no
+    measurements. Every entry has a comment. Check the draft, then run `jigsaw check`.
+    """
+    from jigsaw_crl.study.drafting import draft_manifest
+    from jigsaw_crl.study.manifest import MANIFEST
+
+    output = folder / MANIFEST
+    if output.exists() and not force:
+        raise InputError("it exists already", "Edit it, or replace it with --force.", path=output)
+    with working("looking at tables"):
+        found = draft_manifest(folder)
+    write_text(output, found.text)
+    lines = [f"{output}: drafted from {pluralise(len(found.tables), 'table')}; check every line"]
+    problems = [str(problem) for problem in found.problems]
+    if problems:
+        lines += ["not read yet:", *(f"  {problem}" for problem in problems)]
+    document = {"output": str(output), "tables": list(found.tables), "problems": problems}
+    emit(as_json, document, "\n".join(lines))
 
 
 def check(
@@ -57,7 +89,8 @@ def check(
     from jigsaw_crl.assembly.panel import read_fragments
     from jigsaw_crl.diagnostics import check_study
     from jigsaw_crl.pipeline import Options, recover_study
-    from jigsaw_crl.result.result import left_out
+    from jigsaw_crl.result.left_out import left_out
+    from jigsaw_crl.result.summary import summarise
     from jigsaw_crl.study import read_any
 
     kinds = opt.kinds_of(interventions)
@@ -69,35 +102,34 @@ def check(
         report = check_study(data)
     refusal: InputError | None = None
     outcomes: dict[str, Outcome] = {}
+    withheld: frozenset[str] = frozenset()
     try:
         with working("recovering"):
             recovered, report = recover_study(data, Options(), report)
-            across = consider(read_fragments(r.fragment for r in recovered)).findings
-        report = replace(report, across=(*about_clients(report.across), *across))
+            considered = consider(read_fragments(r.fragment for r in recovered))
+        across = (*about_clients(report.across), *considered.findings)
+        report, withheld = replace(report, across=across), considered.evidence.use.withheld
         outcomes = {r.fragment.client: r.fragment.outcome for r in recovered}
     except InputError as error:
         refusal = error
     parts = left_out(report.findings, outcomes)
+    summary = summarise(outcomes, withheld, parts)
 
     def told() -> None:
+        said = "The data cannot be used as they are." if refusal is not None else summary
+        say(said)
         columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
         print_table("Clients", columns, [s.to_row() for s in report.clients])
         print_findings(report.findings)
-        if refusal is not None:
-            typer.echo("The data cannot be used as they are.")
-            return
-        print_left_out(parts)
-        for name, outcome in outcomes.items():
-            if not outcome.ok:
-                say(f"{name}: {outcome}")
-        if all(outcome.code == "not-identified" for outcome in outcomes.values()):
-            typer.echo("The data can be read, but they do not tell the order.")
-        else:
-            typer.echo(f"The data can be used{', without what is left out' if parts else ''}.")
+        if refusal is None:
+            print_left_out(parts)
+            print_outcomes(outcomes)
+        say(said)
 
     document = {
         "study": data.name,
         "fit": refusal is None,
+        "summary": "" if refusal is not None else summary,
         "findings": [f.to_document() for f in report.findings],
         "left_out": [asdict(part) for part in parts],
         "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},

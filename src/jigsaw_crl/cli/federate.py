@@ -187,7 +187,6 @@ def submit(
     max_age: float | None = None,
     again: bool = False,
     method: opt.Method = "null-cone",
-    seed: int = 0,
     as_json: bool = False,
 ) -> None:
     """Ask every site for its fragment, and assemble them.
@@ -205,7 +204,6 @@ def submit(
         timeout=timeout,
         max_age=None if max_age is None else max_age * 3600,
         method=method,
-        seed=seed,
         again=again,
     )
     with working("waiting for the sites"):
@@ -240,14 +238,13 @@ def rehearse(
     timeout: int = 120,
     deadline: float | None = None,
     method: opt.Method = "null-cone",
-    seed: int = 0,
     as_json: bool = False,
 ) -> None:
     """Run a round in NVFlare's simulator, on this machine."""
     from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.simulator import simulate_round
 
-    options = RoundOptions("simulation", min_sites, timeout, None, method, seed)
+    options = RoundOptions("simulation", min_sites, timeout, None, method)
     with working("simulating"):
         result = simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
     pairs = sorted([list(pair) for pair in result.order.pairs()])

@@ -38,6 +38,7 @@ def reading(
     trim: float | None = None,
     drop_missing: bool = False,
     fill_missing: bool = False,
+    covariate: list[str] | None = None,
     ignore: list[str] | None = None,
 ) -> Reading:
     """Keyword arguments of the readers, from the options that say how a table is read."""
@@ -48,6 +49,7 @@ def reading(
         "control": control,
         "batch": batch,
         "group": group,
+        "covariates": covariate or (),
         "ignore": ignore or (),
         "trim": trim,
         # None leaves it to the manifest.

@@ -21,7 +21,13 @@ from jigsaw_crl.base.terminal import say, working
 from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.answers import effects_document, print_effects
-from jigsaw_crl.cli.output import BLOCKS, emit, print_findings, print_left_out, print_table
+from jigsaw_crl.cli.output import (
+    emit,
+    print_findings,
+    print_left_out,
+    print_outcomes,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
@@ -56,6 +62,7 @@ def recover(
     rank_one: Literal["no-ancestor", "unsure"] | None = None,
     interventions: list[str] | None = None,
     smallest_effect: float | None = None,
+    witnesses: int | None = None,
     seed: int = 0,
     jobs: int = 1,
     reading: opt.Reading,
@@ -83,6 +90,7 @@ def recover(
         confounding=confounding,
         rank_one=rank_one,
         smallest_effect=smallest_effect,
+        witnesses=witnesses,
     )
     kinds = opt.kinds_of(interventions)
     with working("reading"):
@@ -108,6 +116,7 @@ def assemble(
     method: opt.Method = "null-cone",
     smallest_effect: float | None = None,
     knowledge: Path | None = None,
+    witnesses: int | None = None,
     seed: int = 0,
     force: bool = False,
     as_json: bool = False,
@@ -118,7 +127,9 @@ def assemble(
     """
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
-    options = opt.method_options(method, smallest_effect=smallest_effect, knowledge=knowledge)
+    options = opt.method_options(
+        method, smallest_effect=smallest_effect, knowledge=knowledge, witnesses=witnesses
+    )
     given, out = out, into if out is None else out
     files, gone = fragments or [], remove or []
     if into is None and (corrected or gone):
@@ -128,16 +139,21 @@ def assemble(
     _check_out(out, [*files, keys, sign, knowledge], force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
+    if keys is not None and seed:
+        raise InputError("a round has one seed, which nobody can choose", "Drop --seed.")
     if sign is not None and out is None:
         raise InputError("there is no result folder to sign", "Pass --out DIR as well.")
     if into is not None and (seed or options != {"method": "null-cone"}):
         raise InputError(
-            "--method, --smallest-effect, --knowledge and --seed cannot be changed with --into",
+            "--method, --smallest-effect, --knowledge, --witnesses and --seed cannot be changed "
+            "with --into",
             "Drop them: the result keeps its own.",
         )
     paths = fragment_paths(files)
     if method == "null-cone":
         options["seed"] = seed
+        if keys is not None:
+            options.setdefault("witnesses", "fifth")
     if knowledge is not None:
         options["knowledge"] = _knowledge(knowledge)
     with ExitStack() as stack:
@@ -258,6 +274,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
 
     def document() -> dict[str, Any]:
         return {
+            "summary": result.summary,
             "order": order_document(order),
             "pairs": sorted([list(pair) for pair in order.pairs()]),
             "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
@@ -289,9 +306,12 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
 def print_result(result: Result) -> None:
     """Print a result for people."""
     order, covers = result.order, sorted(result.order.hasse().edges)
-    rows = [(name, len(f.labels), len(f.blocks), f.outcome) for name, f in result.fragments.items()]
-    print_table("Clients", ["client", "labels", "blocks", "outcome"], rows)
-    typer.echo(BLOCKS)
+    say(result.summary)
+    _print_counts(order)
+    outcomes = {name: piece.outcome for name, piece in result.fragments.items()}
+    rows = [(name, len(f.labels), f.outcome.code) for name, f in result.fragments.items()]
+    print_table("Clients", ["client", "labels", "outcome"], rows)
+    print_outcomes(outcomes)
     columns = ["ancestor", "descendant", "probability"]
     if order.mode == "paper":
         # Algorithm 3 states pairs; it gives them no probability.
@@ -303,13 +323,13 @@ def print_result(result: Result) -> None:
             columns = [*columns, "rests on"]
             edges = [(*edge, client) for edge, client in zip(edges, alone, strict=True)]
         print_table("Decided ancestors (without pairs that others imply)", columns, edges)
-    _print_counts(order)
     print_effects(result)
     print_left_out(result.left_out, result.lost_labels)
     for text in order.notes:
         say(f"note: {text}")
     if result.diagnostics:
         print_findings(result.diagnostics)
+    say(result.summary)
 
 
 def _print_counts(order: GlobalOrder) -> None:

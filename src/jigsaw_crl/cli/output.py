@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,12 +14,15 @@ from jigsaw_crl.base.terminal import print_json, say
 from jigsaw_crl.base.text import few, number
 
 if TYPE_CHECKING:
-    from jigsaw_crl.result.result import LeftOut
+    from jigsaw_crl.fragment.fragment import Outcome
+    from jigsaw_crl.result.left_out import LeftOut
 
-__all__ = ["BLOCKS", "emit", "print_findings", "print_left_out", "print_table"]
+__all__ = ["BLOCKS", "emit", "print_findings", "print_left_out", "print_outcomes", "print_table"]
 
 # Most lines about what is left out; the findings have them all.
 MOST_LEFT_OUT = 10
+# Lines of the table of findings.
+MOST_FINDINGS = 20
 # Places that are named for one finding.
 MOST_PLACES = 6
 # What the word means in the tables of clients.
@@ -80,7 +83,19 @@ def print_findings(findings: Sequence[Finding]) -> None:
         places.setdefault(said, []).append(place)
     rows = [(said[0], few(where, MOST_PLACES), *said[1:]) for said, where in places.items()]
     columns = ["severity", "where", "what was seen", "value (threshold)", "remedy"]
-    print_table("Findings", columns, rows)
+    print_table("Findings", columns, rows[:MOST_FINDINGS])
+    if len(rows) > MOST_FINDINGS:
+        typer.echo(f"and {len(rows) - MOST_FINDINGS} less severe ones (--json has them all)")
+
+
+def print_outcomes(outcomes: Mapping[str, Outcome]) -> None:
+    """Print what happened at clients that were not simply recovered; the same words once."""
+    told: dict[str, list[str]] = {}
+    for name, outcome in outcomes.items():
+        if str(outcome) != "recovered":
+            told.setdefault(str(outcome), []).append(name)
+    for text, names in told.items():
+        say(f"{few(names, MOST_PLACES)}: {text}")
 
 
 def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:

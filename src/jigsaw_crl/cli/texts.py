@@ -12,6 +12,7 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     # What is read and written.
     "study": ("STUDY", "Study folder, study.toml, or one client's file."),
     "table": ("TABLE", "CSV, Parquet (file or folder), NPZ or h5ad."),
+    "draft.folder": ("FOLDER", "Folder with one table per client; study.toml is written there."),
     "fragment.table": ("TABLE", "A table or a moments file."),
     "folder": ("DIR", "Result folder of recover or assemble."),
     "out": ("DIR", "Folder for result.json, order.csv, report.html …"),
@@ -34,6 +35,11 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     ),
     "drop_missing": (None, "Leave out rows with missing values."),
     "fill_missing": (None, "Use rows with missing values too, by EM for Gaussian rows."),
+    "covariate": (
+        "COLUMN",
+        "Column that acts on the features and that no intervention changes; its linear part is "
+        "taken off; may be repeated.",
+    ),
     "ignore": ("COLUMN", "Column that is not a feature; may be repeated."),
     "name": ("NAME", "The client's name (default: the file's)."),
     "n_latent": ("N", "Latents the client accesses (default: estimated)."),
@@ -63,6 +69,11 @@ TEXTS: dict[str, tuple[str | None, str]] = {
         'The size of effect that matters. "Not ancestor" then means that no effect is larger: in '
         "standard deviations under hard interventions, else as a share of what the intervention "
         "on the descendant changed.",
+    ),
+    "witnesses": (
+        "N",
+        "How many clients a verdict must rest on: with fewer it is undetermined. Default: one, and "
+        "with --keys more than a fifth of those that speak about the pair, at least two.",
     ),
     "seed": ("N", "Seed of the assembly."),
     "jobs": ("N", "Worker processes."),
@@ -108,16 +119,21 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "shifts": ("LABEL=AMOUNT", "How far a label is moved, in its standard deviations: pump=+1.0"),
     "old": ("OLD", "Earlier result folder."),
     "new": ("NEW", "Later result folder."),
-    "size": ("N", "Latents the next client accesses; by default as many as pay."),
-    "rows": ("N", "Its rows per regime; by default as many as a site has."),
+    "size": ("N", "Labels the next client accesses; by default as many as pay."),
+    "rows": ("N", "Its rows per regime; by default as many as a client has."),
+    "cost": (
+        "LABEL=AMOUNT",
+        "What an intervention on a label costs, 1 if it is not named; may be repeated.",
+    ),
+    "cannot": ("LABEL", "A label on which it cannot intervene; may be repeated."),
     # Keys and rounds.
     "keys": ("FILE", "List of the sites' keys; unsigned fragments are then refused."),
     "round_name": ("NAME", "Round that the fragments are signed for."),
     "verify.folder": ("DIR", "Result folder."),
     "verify.keys": ("FILE", "List of the keys of the sites and the coordinator."),
     "verify.fragment": ("FILE", "A fragment that the result should rest on."),
-    "verify.log": ("FILE", "The coordinator's log of accepted fragments."),
     "verify.recompute": (None, "Assemble the fragments again, and compare."),
+    "verify.log": ("FILE", "The coordinator's log of accepted fragments."),
     "site": ("SITE", "The site's name."),
     "federation": ("FOLDER", "Folder of the federation, from init."),
     "keygen.site": ("SITE", "The site's name, which is also its client's."),
@@ -201,6 +217,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "corrected": ("--replace",),
     "file_format": ("--format",),
     "output": ("-o", "--output"),
+    "recompute": ("--recompute/--no-recompute",),
     "round_name": ("--round",),
 }
 # The smallest and the largest value of a number.
@@ -210,6 +227,6 @@ LIMITS: dict[str, tuple[float, float | None]] = {
     "port": (1, 65535),
     **dict.fromkeys(("seed", "shift", "max_age"), (0, None)),
     **dict.fromkeys(("size", "rows", "latent"), (2, None)),
-    **dict.fromkeys(("clients", "jobs", "min_rows", "samples", "workers"), (1, None)),
+    **dict.fromkeys(("clients", "jobs", "min_rows", "samples", "witnesses", "workers"), (1, None)),
     **dict.fromkeys(("min_sites", "timeout", "deadline", "patience"), (1, None)),
 }

@@ -41,7 +41,7 @@ def demo(
     as_json: bool = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
-    from jigsaw_crl.truth.demo import ROWS, run_demo
+    from jigsaw_crl.truth.demo import ROWS, SIMULATED, run_demo
 
     made = run_demo(out, latent, clients, force=force)
     order, report = made.result.order, made.folder / "report.html"
@@ -53,7 +53,8 @@ def demo(
         typer.echo(
             f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
             f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
-            f"{len(order.labels)} latents, mixed by its own sensors; none shares its data.\n"
+            f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
+            f"{SIMULATED}\n"
         )
         print_result(made.result)
         if made.across is not None:

@@ -66,7 +66,7 @@ class GatherFragments(Controller):
             gathering.fail("the round was stopped before it was assembled")
             return
         try:
-            gathering.finish(self.options.min_sites, **self.options.of_assemble)
+            gathering.finish(self.options.min_sites, method=self.options.method)
         except InputError as error:
             self.system_panic(str(error), fl_ctx)
             return

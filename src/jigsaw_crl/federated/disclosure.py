@@ -18,6 +18,7 @@ from typing import Any
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.fragment.file import FINDINGS_PER_LABEL
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["FIELDS", "check_rows", "rounded", "shown", "size_bound", "with_rows_left_out"]
@@ -51,8 +52,8 @@ FIELDS: Mapping[str, str] = MappingProxyType(
 _NUMBER_BYTES, _STATEMENT_BYTES = 24, 32
 _SCALES = 10  # the most that the file's schema allows
 _SIZES = 6  # estimates and errors of two tables of effects and one of shares
-# The schema bounds each finding; recovery gives a few for each regime.
-_FINDING_BYTES, _FINDINGS_PER_LABEL = 1_500, 8
+# The schema bounds each finding.
+_FINDING_BYTES = 1_500
 
 
 def size_bound(labels: Sequence[str]) -> int:
@@ -74,7 +75,7 @@ def size_bound(labels: Sequence[str]) -> int:
     # Besides the scales, two log Bayes factors: for a district and for a lean. They are given as
     # claimed, and as if no intervention were hard.
     pairs = p * p * ((2 * (_SCALES + 2) + _SIZES) * _NUMBER_BYTES + _STATEMENT_BYTES)
-    sentences = (p + 2) * _FINDINGS_PER_LABEL * _FINDING_BYTES
+    sentences = (p + 2) * FINDINGS_PER_LABEL * _FINDING_BYTES
     return 20_000 + 20 * names + pairs + sentences
 
 

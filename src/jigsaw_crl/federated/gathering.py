@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.assembly import conclude
-from jigsaw_crl.assembly.order import Options
+from jigsaw_crl.assembly.order import Method, Options
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
@@ -23,7 +23,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import Accepted, Rules, check_answer
 from jigsaw_crl.federated.keys import read_key_list, read_private_key
 from jigsaw_crl.federated.received import signature_document
-from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
+from jigsaw_crl.federated.round import ANSWERS, SEED, RoundRecord, Standing, check_open, now
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
 from jigsaw_crl.federated.verifying import sign_result
@@ -34,6 +34,8 @@ __all__ = ["Gathering"]
 
 # Seconds to wait for another run that uses the record of used fragments.
 _PATIENCE = 60.0
+# Sites up to which a label counts as that of few.
+_FEW = 2
 
 
 @dataclass
@@ -106,7 +108,7 @@ class Gathering:
 
     @property
     def _answers(self) -> Path:
-        return self.folder / "answers"
+        return self.folder / ANSWERS
 
     # -- the sites --------------------------------------------------------------------------------
 
@@ -178,14 +180,14 @@ class Gathering:
 
     # -- the result -------------------------------------------------------------------------------
 
-    def finish(self, min_sites: int, **options: Any) -> Result:
+    def finish(self, min_sites: int, method: Method = "null-cone") -> Result:
         """Assemble the accepted fragments and write the round's result folder.
 
         Parameters
         ----------
         min_sites : int
             With fewer there is no result.
-        options
+        method : {"null-cone", "paper"}
             Of `assemble`.
 
         Raises
@@ -198,13 +200,13 @@ class Gathering:
         try:
             # Both routes use one record: what was accepted may have been overtaken since.
             with Seen.held(self.settings.seen, patience=_PATIENCE) as seen:
-                return self._finish(seen, kept, min_sites, options)
+                return self._finish(seen, kept, min_sites, method)
         except BaseException as error:
             self.fail(str(error) if isinstance(error, InputError) else type(error).__name__, kept)
             raise
 
     def _finish(
-        self, seen: Seen, kept: dict[str, Accepted], min_sites: int, options: dict[str, Any]
+        self, seen: Seen, kept: dict[str, Accepted], min_sites: int, method: Method
     ) -> Result:
         self.rules = replace(self.rules, seen=seen)
         for site, accepted in list(self.accepted.items()):
@@ -223,6 +225,8 @@ class Gathering:
         # Answers kept from a run that was killed may not be in the log yet.
         for one in used:
             self._log(one)
+        asked = self.settings.witnesses if method == "null-cone" else None
+        options = Options(method, SEED, witnesses=asked)
         result = _assemble(self._provenance(used, standings), used, standings, options)
         result.save(self.folder)
         if self.settings.sign is not None:
@@ -257,18 +261,21 @@ class Gathering:
         replace(record, ended_at=now(), failure=why).save(self.folder)
 
     def _within_limits(self, usable: Mapping[str, Accepted]) -> list[Accepted]:
-        """The fragments to use, after refusing those that bring too many labels of their own."""
+        """The fragments to use, after refusing those that bring the most labels that few have."""
         used = [usable[site] for site in self.settings.sites if site in usable]
         while used and _pairs(used) > self.settings.most_pairs:
             counts = Counter(x for one in used for x in one.fragment.labels)
-            own = [sum(counts[x] == 1 for x in one.fragment.labels) for one in used]
+            # A label that few sites have is mostly theirs, also if they share it.
+            own = [sum(1 / counts[x] for x in one.fragment.labels) for one in used]
             # The last of several, so that a site that was listed earlier is kept.
-            worst = max(range(len(used)), key=lambda i: (own[i], len(used[i].fragment.labels), i))
+            worst = max(range(len(used)), key=lambda i: (own[i], i))
+            few = sum(counts[x] <= _FEW for x in used[worst].fragment.labels)
             self.refuse(
                 used[worst].site,
                 f"all sites together have more than {self.settings.most_pairs} pairs of labels, "
-                f"and {pluralise(own[worst], 'label')} of this site no other site has. Raise "
-                "'most_pairs' in local/jigsaw-coordinator.json, if that many are expected.",
+                f"and this site brings most ({pluralise(few, 'label')} that no other site has, or "
+                "one). Raise 'most_pairs' in local/jigsaw-coordinator.json, if that many are "
+                "expected.",
             )
             del used[worst]
         return used
@@ -293,10 +300,10 @@ def _assemble(
     provenance: dict[str, Any],
     used: list[Accepted],
     standings: dict[str, Standing],
-    options: dict[str, Any],
+    options: Options,
 ) -> Result:
     fragments = {one.site: one.fragment for one in used}
-    concluded = conclude(fragments.values(), options=Options(**options))
+    concluded = conclude(fragments.values(), options=options)
     findings = (*_absences(standings), *_spellings(fragments), *concluded.findings)
     return Result(fragments, concluded.order, findings, provenance).with_proposal()
 

@@ -12,6 +12,7 @@ person who submitted it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,12 @@ from nvflare.apis.shareable import ReturnCode as JobReply
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.shareable import make_reply as make_job_reply
 from nvflare.fuel.common.exit_codes import ProcessExitCode
-from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, ReturnCode
+from nvflare.fuel.f3.cellnet.defs import (
+    CellChannel,
+    CellChannelTopic,
+    IdentityChallengeKey,
+    ReturnCode,
+)
 from nvflare.fuel.f3.cellnet.utils import make_reply
 from nvflare.fuel.f3.message import Message
 from nvflare.private.defs import CellMessageHeaderKeys, JobFailureMsgKey
@@ -34,6 +40,7 @@ from nvflare.widgets.fed_event import FED_EVENT_TOPIC
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.job import META_AGAIN, META_ROUND, META_STATE
+from jigsaw_crl.federated.kits import certificate_digest
 from jigsaw_crl.federated.round import RoundRecord, Standing, check_open, now
 from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import CoordinatorSettings, check_name, coordinator_settings
@@ -52,11 +59,18 @@ _FAILURES = frozenset(
 
 
 class Guard(FLComponent):
-    """The guard of the coordinator's main process, a component of its `resources.json`."""
+    """The guard of the coordinator's main process, a component of its `resources.json`.
+
+    Where its settings cannot be read, no site is admitted and none is asked.
+    """
+
+    watching = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         if event_type == EventType.SYSTEM_START:
             engine = fl_ctx.get_engine()
+            watch(engine.server.client_manager, _local(fl_ctx))
+            self.watching = True
             # In the place of NVFlare's own, which ends the job.
             engine.server.cell.register_request_cb(
                 channel=CellChannel.SERVER_MAIN,
@@ -65,12 +79,13 @@ class Guard(FLComponent):
                 engine=engine,
             )
         elif event_type == EventType.CLIENT_REGISTER_RECEIVED:
-            # NVFlare refuses the registration when this is raised.
-            admit(fl_ctx.get_peer_context().get_identity_name(), _settings(fl_ctx))
+            if not self.watching:
+                # NVFlare refuses the registration when this is raised.
+                raise NotAuthenticated("the coordinator is not ready")
         elif event_type == EventType.SUBMIT_JOB:
             self._submitted(fl_ctx)
         elif event_type == EventType.BEFORE_CHECK_CLIENT_RESOURCES:
-            keep_listed(fl_ctx.get_prop(FLContextKey.CLIENT_RESOURCE_SPECS), _settings(fl_ctx))
+            keep_listed(fl_ctx.get_prop(FLContextKey.CLIENT_RESOURCE_SPECS), _local(fl_ctx))
         elif event_type in (EventType.JOB_COMPLETED, EventType.JOB_ABORTED):
             self._ended(fl_ctx)
 
@@ -80,7 +95,8 @@ class Guard(FLComponent):
         if META_ROUND not in meta:
             return
         try:
-            begin_round(_settings(fl_ctx), meta[META_ROUND], again=meta.get(META_AGAIN) is True)
+            settings = coordinator_settings(_local(fl_ctx))
+            begin_round(settings, meta[META_ROUND], again=meta.get(META_AGAIN) is True)
         except InputError as error:
             fl_ctx.set_prop(FLContextKey.JOB_BLOCK_REASON, str(error), private=True, sticky=False)
 
@@ -91,18 +107,45 @@ class Guard(FLComponent):
         meta = manager.get_job(job, fl_ctx).meta if job else {}
         if META_ROUND not in meta:
             return
-        record = end_round(_settings(fl_ctx), meta[META_ROUND], str(meta.get("status")))
+        settings = coordinator_settings(_local(fl_ctx))
+        record = end_round(settings, meta[META_ROUND], str(meta.get("status")))
         manager.update_meta(job, {META_STATE: record.to_document()}, fl_ctx)
 
 
-def _settings(fl_ctx: FLContext) -> CoordinatorSettings:
-    return coordinator_settings(Path(fl_ctx.get_workspace().get_site_config_dir()))
+def _local(fl_ctx: FLContext) -> Path:
+    return Path(fl_ctx.get_workspace().get_site_config_dir())
 
 
-def admit(site: object, settings: CoordinatorSettings) -> None:
-    """Raise NVFlare's `NotAuthenticated` for a site that was revoked."""
+def watch(manager: Any, local: Path) -> None:
+    """Have NVFlare's client manager admit a site or an admin only after `admit` has.
+
+    NVFlare then checks that the authority signed the certificate, and that the site has its key.
+    """
+    authenticate = manager.authenticate
+
+    def checked(request: Message, fl_ctx: FLContext) -> Any:
+        name = request.get_header(CellMessageHeaderKeys.CLIENT_NAME)
+        try:
+            certificate = request.payload.get(IdentityChallengeKey.CERT)
+            admit(name, certificate, coordinator_settings(local))
+        except NotAuthenticated:
+            raise
+        except Exception as error:  # NVFlare would go on after any other
+            raise NotAuthenticated(f"{str(name)[:80]!r} is not admitted: {error}") from error
+        return authenticate(request, fl_ctx)
+
+    manager.authenticate = checked
+
+
+def admit(site: object, certificate: bytes, settings: CoordinatorSettings) -> None:
+    """Raise NVFlare's `NotAuthenticated` for a site that was revoked, or has an old certificate.
+
+    The list names the newest certificate of a site, so a stolen kit is of no use after `renew`.
+    """
     if site in settings.revoked:
         raise NotAuthenticated(f"the site {site!r} was revoked")
+    if certificate_digest(certificate) != settings.certificates.get(str(site)):
+        raise NotAuthenticated(f"the certificate of {str(site)[:80]!r} is not its newest")
 
 
 def begin_round(settings: CoordinatorSettings, round_name: object, *, again: bool = False) -> None:
@@ -135,9 +178,12 @@ def end_round(settings: CoordinatorSettings, round_name: object, status: str) ->
     return record
 
 
-def keep_listed(wanted: dict[str, Any], settings: CoordinatorSettings) -> None:
+def keep_listed(wanted: dict[str, Any], local: Path) -> None:
     """Take sites that are not on the coordinator's list out of the sites to deploy to."""
-    for site in set(wanted) - set(settings.sites):
+    listed: tuple[str, ...] = ()
+    with suppress(InputError):
+        listed = coordinator_settings(local).sites
+    for site in set(wanted) - set(listed):
         del wanted[site]
 
 

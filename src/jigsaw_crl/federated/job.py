@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jigsaw_crl.assembly.order import Method
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
 from jigsaw_crl.federated.settings import check_name
 
 __all__ = [
@@ -51,8 +53,6 @@ class RoundOptions:
         Seconds; older fragments are stale.
     method : {"null-cone", "paper"}
         Of `assemble`.
-    seed : int
-        For "null-cone".
     again : bool
         Run a round again that has a result, and replace it.
     """
@@ -61,8 +61,7 @@ class RoundOptions:
     min_sites: int = 1
     timeout: int = 300
     max_age: float | None = None
-    method: str = "null-cone"
-    seed: int = 0
+    method: Method = "null-cone"
     again: bool = False
 
     def __post_init__(self) -> None:
@@ -71,13 +70,6 @@ class RoundOptions:
             raise InputError(f"min_sites is {self.min_sites}", "At least one site is needed.")
         if self.timeout < 1:
             raise InputError(f"timeout is {self.timeout}", "Give the sites at least a second.")
-
-    @property
-    def of_assemble(self) -> dict[str, Any]:
-        """Keyword arguments of `assemble`."""
-        if self.method != "null-cone":
-            return {"method": self.method}
-        return {"method": self.method, "seed": self.seed}
 
 
 def write_job(folder: Path, options: RoundOptions) -> Path:
@@ -109,7 +101,7 @@ def write_job(folder: Path, options: RoundOptions) -> Path:
     return folder
 
 
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a file of NVFlare's or our configuration, and its folder if needed."""
+def write_json(path: Path, document: dict[str, Any], *, private: bool = False) -> None:
+    """Write a file of NVFlare's or our configuration as a whole, and its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    write_text(path, json.dumps(document, indent=1), private=private)

@@ -26,7 +26,9 @@ from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_nam
 __all__ = [
     "PERMISSIONS",
     "Federation",
+    "certificate_digest",
     "check_hardened",
+    "fingerprint",
     "harden_coordinator",
     "harden_server_config",
     "harden_site",
@@ -250,7 +252,27 @@ def harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
     resources["components"] = [*parts.values(), {"id": "jigsaw_guard", "path": GUARD, "args": {}}]
     write_json(kit / "local" / "resources.json", resources)
     set_storage_paths(kit)
-    write_json(kit / "local" / COORDINATOR_FILE, {"sites": list(sites), "results": "results"})
+    # Of the sites and of the person who starts rounds.
+    certificates = sorted(kit.parent.glob("*/startup/client.crt"))
+    document = {
+        "sites": list(sites),
+        "certificates": {path.parts[-3]: fingerprint(path.parents[1]) for path in certificates},
+        "results": "results",
+    }
+    write_json(kit / "local" / COORDINATOR_FILE, document, private=True)
+
+
+def fingerprint(kit: Path) -> str:
+    """SHA-256 of the certificate in the kit of a site or an admin, in hexadecimal."""
+    return certificate_digest((kit / "startup" / "client.crt").read_bytes())
+
+
+def certificate_digest(pem: bytes) -> str:
+    """SHA-256 of the first certificate of a text in PEM, in hexadecimal."""
+    from cryptography import x509  # an optional dependency
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return x509.load_pem_x509_certificate(pem).fingerprint(SHA256()).hex()
 
 
 def _harden(kit: Path, allowed: str) -> dict[str, Any]:

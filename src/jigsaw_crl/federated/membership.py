@@ -15,6 +15,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, writable
 from jigsaw_crl.federated.job import write_json
 from jigsaw_crl.federated.kits import (
+    fingerprint,
     harden_server_config,
     harden_site,
     participant,
@@ -91,19 +92,23 @@ def add_site(folder: Path, site: str) -> Path:
     new = participant(site, "client", allow_log_streaming=False)
     kit = folder / "kits" / site
     with _new_kit(folder, project, new) as made:
+        # An attempt that failed may have left one; the project, written last, does not name it.
+        shutil.rmtree(kit, ignore_errors=True)
         shutil.move(made, kit)
     harden_site(kit)
     restrict(kit)
+    sites = [*(one for one in listed["sites"] if one != site), site]
+    _save_coordinator(folder, _pinned({**listed, "sites": sites}, kit))
     project["participants"].append(new)
-    write_json(folder / "project.yml", project)
-    _save_coordinator(folder, {**listed, "sites": [*listed["sites"], site]})
+    with writable(folder / "project.yml"):
+        write_json(folder / "project.yml", project)
     return kit
 
 
 def renew(folder: Path, name: str) -> Path:
     """Give a participant a new key and certificate; returns its `startup` folder.
 
-    The kit's `local` folder stays as it is.
+    The kit's `local` folder stays as it is. The old certificate is not admitted any more.
     """
     require_nvflare()
     project = _project(folder)
@@ -114,7 +119,8 @@ def renew(folder: Path, name: str) -> Path:
         raise InputError(
             f"the federation has no participant {name!r}", f"It has {known}.", path=folder
         )
-    if name in _coordinator(folder).get("revoked", ()):
+    listed = _coordinator(folder)
+    if name in listed.get("revoked", ()):
         raise InputError(f"the site {name!r} was revoked", "Add it under a new name.", path=folder)
     with _new_kit(folder, project, own) as made:
         if own["type"] == "server":
@@ -127,6 +133,8 @@ def renew(folder: Path, name: str) -> Path:
             if own["type"] == "client":
                 harden_site(kit)
     restrict(kit)
+    if own["type"] != "server":
+        _save_coordinator(folder, _pinned(listed, kit))
     return kit / "startup"
 
 
@@ -185,8 +193,13 @@ def _coordinator(folder: Path) -> dict[str, Any]:
 def _save_coordinator(folder: Path, document: dict[str, Any]) -> None:
     path = _coordinator_file(folder)
     with writable(path):
-        write_json(path, document)
-        path.chmod(0o600)
+        write_json(path, document, private=True)
+
+
+def _pinned(listed: dict[str, Any], kit: Path) -> dict[str, Any]:
+    """The coordinator's settings with the certificate of a new kit."""
+    known = listed.get("certificates", {})
+    return {**listed, "certificates": {**known, kit.name: fingerprint(kit)}}
 
 
 def _read(folder: Path, path: Path) -> dict[str, Any]:

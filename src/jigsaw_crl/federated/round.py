@@ -13,9 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 
-__all__ = ["STATUS", "RoundRecord", "Standing", "check_open", "now"]
+__all__ = ["ABSENCES", "ANSWERS", "SEED", "STATUS", "RoundRecord", "Standing", "check_open", "now"]
 
-STATUS = "round.json"
+STATUS, ANSWERS = "round.json", "answers"
+# The seed of every round, so that nobody can try several and choose.
+SEED = 0
+# Findings about sites, which do not follow from the fragments.
+ABSENCES = ("missing-site", "refused-site", "label-spelling")
 State = Literal["received", "kept", "refused", "missing"]
 
 

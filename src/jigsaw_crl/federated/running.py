@@ -6,6 +6,7 @@ import ctypes
 import io
 import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from jigsaw_crl.federated.kits import (
 )
 from jigsaw_crl.federated.membership import WARNING_DAYS, days_left
 from jigsaw_crl.federated.round import RoundRecord
+from jigsaw_crl.federated.settings import coordinator_settings
 
 __all__ = [
     "RoundEnd",
@@ -87,6 +89,8 @@ class RoundEnd:
         return f"the coordinator did not begin it, or was stopped during it ({self.status})"
 
 
+# Bytes of NVFlare's own messages, such as a submitted job.
+_ROOM = 1 << 24
 # Seconds that a participant has to stop before it is killed.
 _STOPPING = 5.0
 
@@ -105,10 +109,12 @@ def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
     """
     command = start_command(kit)
     check_hardened(kit)
+    environment = {**os.environ, **_limits(kit)}
     check_certificates(kit, warn)
     with locked(kit.resolve(), "the kit"):
         process = subprocess.Popen(
             command,
+            env=environment,
             start_new_session=True,
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
@@ -118,6 +124,15 @@ def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
         finally:
             signal.signal(signal.SIGTERM, previous)
             _stop(process)
+
+
+def _limits(kit: Path) -> dict[str, str]:
+    """What the coordinator takes from a site, in bytes: more is dropped before it is decoded."""
+    if not (kit / "startup" / "fed_server.json").is_file():
+        return {}
+    most = coordinator_settings(kit / "local").most_bytes
+    # Beyond `most_bytes` an answer is refused by name; here it is dropped, and the site is missing.
+    return {"NVFLARE_STREAMING_MAX_BLOB_SIZE": str(_ROOM + 4 * most)}
 
 
 def _end_with_parent() -> None:

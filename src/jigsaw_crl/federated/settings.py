@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -123,6 +123,8 @@ class CoordinatorSettings(Document):
         All sites that take part. One that does not answer is named as missing.
     revoked : tuple of str
         Sites that may not connect any more.
+    certificates : dict of str to str
+        SHA-256 of the certificate with which each site and admin may connect: the newest.
     results : Path
         Folder with one result folder per round.
     keys : Path or None
@@ -136,22 +138,26 @@ class CoordinatorSettings(Document):
     most_pairs : int
         Ordered pairs of labels of all sites together. Beyond, the sites that bring the most labels
         that no other site has are refused until the rest fits.
+    witnesses : int or "fifth"
+        How many sites a verdict must rest on: see `assemble`.
     """
 
     kind = "settings file"
     remedy = (
         'Write it as `jigsaw federate init` does: {"sites": ["lab-1"], "results": "results"}, '
-        'with "keys", "sign", "most_bytes", "most_labels" and "most_pairs" if needed.'
+        'with "keys", "sign", "most_bytes", "most_labels", "most_pairs" and "witnesses" if needed.'
     )
 
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
     revoked: Annotated[tuple[str, ...], AfterValidator(_check_sites)] = ()
+    certificates: Annotated[dict[str, str], Field(default_factory=dict)]
     results: _Path
     keys: _Path | None = None
     sign: _Path | None = None
     most_bytes: _Count = MOST_BYTES
     most_labels: _Count = MOST_LABELS
     most_pairs: _Count = MOST_PAIRS
+    witnesses: _Count | Literal["fifth"] = "fifth"
 
     @property
     def seen(self) -> Path:

@@ -1,32 +1,35 @@
 """Sign a result, and check one that somebody else made.
 
 A result names the digests of the fragments it rests on, and holds these fragments. So a reader can
-check that the digests are right, that each site signed its fragment, that the coordinator signed
-the result and logged the fragments, and that the verdicts follow from the fragments.
+check that the digests are right, that each site signed its fragment for this study and round, that
+the coordinator signed every file of the folder and logged the fragments, that all that
+`result.json` says follows from the fragments, and that the other files say the same.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from pydantic import AwareDatetime
 
 from jigsaw_crl.assembly import conclude
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable, write_text
+from jigsaw_crl.base.files import read_file, write_text
 from jigsaw_crl.federated.keys import KeyList, SignedDocument, key_identifier, public_text
 from jigsaw_crl.federated.ledger import Head, Ledger
-from jigsaw_crl.federated.round import now
+from jigsaw_crl.federated.round import ABSENCES, ANSWERS, SEED, STATUS, now
 from jigsaw_crl.federated.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import read_bytes
-from jigsaw_crl.result.folder import COMPLETE, RESULT, load_result
+from jigsaw_crl.result.document import ResultDocument
+from jigsaw_crl.result.folder import check_finished, load_result, texts_of
 from jigsaw_crl.result.result import Result
 
 if TYPE_CHECKING:
@@ -35,17 +38,24 @@ if TYPE_CHECKING:
 __all__ = ["SIGNATURE", "Check", "Verification", "sign_result", "verify_result"]
 
 SIGNATURE = "signature.json"
+# The signature itself, and what changes after it: a lock, and how the round stands.
+_NOT_SIGNED = {SIGNATURE, STATUS, ".lock"}
+# Numbers of one result that two machines computed may differ so much.
+_ROUNDING = 1e-9
+_LOG = "log of accepted fragments"
 
 
 class ResultSignature(SignedDocument):
-    """The file `signature.json` of a result folder."""
+    """The file `signature.json` of a result folder: the SHA-256 of every other file, signed."""
 
     kind = "result's signature"
     remedy = "Ask the coordinator to sign the result again."
 
     format: Literal["jigsaw-crl/result-signature"]
-    version: Literal[1]
-    result: str
+    version: Literal[2]
+    study: str | None
+    round: str | None
+    files: dict[str, str]
     key: str
     signed_at: AwareDatetime
     signature: str
@@ -74,7 +84,8 @@ class Verification:
     Parameters
     ----------
     digest : str
-        SHA-256 of `result.json`. Two sites that see the same one have the same result.
+        SHA-256 of the names and digests of all files. Two sites that see the same one have the same
+        result.
     checks : tuple of Check
     """
 
@@ -82,17 +93,23 @@ class Verification:
     checks: tuple[Check, ...] = field(default_factory=tuple)
 
     @property
-    def ok(self) -> bool:
-        """Whether no check failed."""
-        return all(check.outcome != "failed" for check in self.checks)
+    def state(self) -> Literal["verified", "not verified", "failed"]:
+        """Whether a check failed, or could not be made; only the log need not be given."""
+        if any(check.outcome == "failed" for check in self.checks):
+            return "failed"
+        outcomes = {check.outcome for check in self.checks if check.what != _LOG}
+        return "not verified" if "not checked" in outcomes else "verified"
 
 
 def sign_result(folder: Path, key: Ed25519PrivateKey) -> Path:
-    """Sign the result in a folder; writes `signature.json` there."""
+    """Sign every file of a result folder, for its study and round; writes `signature.json`."""
+    about = load_result(folder).provenance
     unsigned = ResultSignature(
         format="jigsaw-crl/result-signature",
-        version=1,
-        result=_result_digest(folder),
+        version=2,
+        study=about.get("study"),
+        round=about.get("round"),
+        files=_digests_of(folder),
         key=key_identifier(public_text(key)),
         signed_at=datetime.fromisoformat(now()),
         signature="",
@@ -106,9 +123,9 @@ def verify_result(
     keys: KeyList | None = None,
     fragments: Sequence[Path] = (),
     log: Path | None = None,
-    recompute: bool = False,
+    recompute: bool = True,
 ) -> Verification:
-    """Check the digests, signatures, log and verdicts of a result.
+    """Check the digests, signatures, log, verdicts and files of a result.
 
     Parameters
     ----------
@@ -120,25 +137,37 @@ def verify_result(
     log : Path, optional
         The coordinator's log of accepted fragments.
     recompute : bool
-        Assemble the fragments again, and compare the verdicts.
+        Assemble the fragments again, and compare; without it nothing is verified.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be read, or its last write was not finished.
     """
+    digests = _digests_of(folder)
     result = load_result(folder)
     checks = [
         _check_digests(result),
         *(_check_own(result, path) for path in fragments),
         _check_sites(result, keys),
-        _check_coordinator(folder, keys),
+        _check_coordinator(folder, result, digests, keys),
         _check_log(result, log),
         _check_verdicts(result, recompute),
+        _check_files(result, digests),
     ]
-    return Verification(_result_digest(folder), tuple(checks))
+    digest = hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+    return Verification(digest, tuple(checks))
 
 
-def _result_digest(folder: Path) -> str:
-    # As `load_result`: a result that was just written may still be in its stage.
-    path = next(p for p in (folder / COMPLETE / RESULT, folder / RESULT) if p.exists())
-    with readable(path):
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+def _digests_of(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of a result folder, by its path in it."""
+    check_finished(folder)
+    found = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if not p.is_dir()}
+    return {
+        name: hashlib.sha256(read_file(path, ResultDocument.largest_file, "result")).hexdigest()
+        for name, path in sorted(found.items())
+        if name not in _NOT_SIGNED and not name.startswith(f"{ANSWERS}/")
+    }
 
 
 def _failed(what: str, faults: Iterable[str]) -> Check | None:
@@ -178,10 +207,11 @@ def _check_sites(result: Result, keys: KeyList | None) -> Check:
         return Check(what, "not checked", "no list of keys was given")
     if not isinstance(signatures, dict):
         return Check(what, "failed", "the result has no signatures of its fragments")
-    faults = []
-    for site, piece in result.fragments.items():
+    faults, round_name = [], result.provenance.get("round")
+    for piece in result.order.fragments:
+        site = piece.client
         try:
-            fault = _signature_fault(piece, signatures.get(site), keys)
+            fault = _signature_fault(piece, signatures.get(site), keys, round_name)
         except InputError as error:
             fault = error.what
         if fault:
@@ -190,12 +220,13 @@ def _check_sites(result: Result, keys: KeyList | None) -> Check:
     return _failed(what, faults) or Check(what, "ok", f"{count} of {count} sites signed")
 
 
-def _signature_fault(piece: Fragment, signed: Any, keys: KeyList) -> str:
+def _signature_fault(piece: Fragment, signed: Any, keys: KeyList, round_name: object) -> str:
     """What is wrong with a site's signature; the envelope is built again from the result."""
     if not isinstance(signed, dict):
         return "it is not signed"
-    if signed.get("study") != keys.study:
-        return f"it was signed for the study {str(signed.get('study'))[:80]!r}"
+    for what, wanted in (("study", keys.study), ("round", round_name)):
+        if signed.get(what) != wanted:
+            return f"it was signed for the {what} {str(signed.get(what))[:80]!r}"
     envelope = Envelope.from_document(
         {
             **signed,
@@ -213,24 +244,31 @@ def _signature_fault(piece: Fragment, signed: Any, keys: KeyList) -> str:
     return ""
 
 
-def _check_coordinator(folder: Path, keys: KeyList | None) -> Check:
+def _check_coordinator(
+    folder: Path, result: Result, digests: dict[str, str], keys: KeyList | None
+) -> Check:
     what = "signature of the coordinator"
-    path = folder / SIGNATURE
+    path, public = folder / SIGNATURE, None if keys is None else keys.coordinator
     if not path.exists():
-        wanted = keys is not None and keys.coordinator is not None
-        return Check(what, "failed" if wanted else "not checked", "the result is not signed")
+        outcome: Any = "not checked" if public is None else "failed"
+        return Check(what, outcome, "the result is not signed")
     signed = ResultSignature.from_file(path)
-    if signed.result != _result_digest(folder):
-        return Check(what, "failed", "the result was changed after it was signed")
-    if keys is None or keys.coordinator is None:
+    other = {name for name, _ in signed.files.items() ^ digests.items()}
+    if other:
+        named = ", ".join(sorted(other))
+        return Check(what, "failed", f"changed, added or removed after it was signed: {named}")
+    if keys is None or public is None:
         return Check(what, "not checked", "the coordinator's public key was not given")
-    if not signed.is_signed_with(keys.coordinator):
+    about = result.provenance
+    if not signed.study == about.get("study") == keys.study or signed.round != about.get("round"):
+        return Check(what, "failed", "it was signed for another study or round")
+    if not signed.is_signed_with(public):
         return Check(what, "failed", "another key signed it")
-    return Check(what, "ok", f"signed at {signed.signed_at.isoformat()}")
+    return Check(what, "ok", f"{len(digests)} files, signed for the round {signed.round!r}")
 
 
 def _check_log(result: Result, log: Path | None) -> Check:
-    what = "log of accepted fragments"
+    what = _LOG
     if log is None:
         return Check(what, "not checked", "no log was given")
     head, named = result.provenance.get("log"), result.provenance.get("digests")
@@ -252,18 +290,59 @@ def _check_log(result: Result, log: Path | None) -> Check:
 
 
 def _check_verdicts(result: Result, recompute: bool) -> Check:
-    what = "verdicts"
+    """Whether all that `result.json` says follows from its fragments."""
+    what, order = "verdicts", result.order
     if not recompute:
-        return Check(what, "not checked", "--recompute was not given")
-    given = result.order
-    again = conclude(given.fragments, options=given.options).order
-    same = {
-        "verdicts": np.array_equal(again.verdicts, given.verdicts),
-        "probabilities": np.allclose(again.probabilities, given.probabilities, atol=1e-9),
-        "weights": np.allclose(again.use.weights, given.use.weights, atol=1e-9),
-        "notes": again.notes == given.notes,
-    }
-    others = [name for name, equal in same.items() if not equal]
+        return Check(what, "not checked", "the fragments were not assembled again")
+    if "round" in result.provenance and order.seed != SEED:
+        return Check(what, "failed", f"the seed is {order.seed}, where every round has {SEED}")
+    concluded = conclude(order.fragments, options=order.options)
+    absences = tuple(f for f in result.diagnostics if f.check in ABSENCES)
+    again = replace(
+        result,
+        fragments={piece.client: piece for piece in order.fragments},
+        order=concluded.order,
+        diagnostics=(*absences, *concluded.findings),
+    )
+    if result.proposal is not None:
+        again = again.with_proposal()
+    given, made = (_said(one.to_document()) for one in (result, again))
+    others = [name for name in made if not _same(given[name], made[name])]
     if others:
-        return Check(what, "failed", f"the fragments, assembled again, give other {others[0]}")
-    return Check(what, "ok", "the fragments, assembled again, give the same verdicts")
+        named = ", ".join(others)
+        return Check(what, "failed", f"the fragments, assembled again, give other {named}")
+    return Check(what, "ok", "the fragments, assembled again, give the same in every field")
+
+
+def _said(document: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a result, with those of its order beside them, and sites in one sequence."""
+    rest = {name: value for name, value in document.items() if name != "order"}
+    rest["refined"] = sorted(rest["refined"], key=lambda groups: str(groups["client"]))
+    found: dict[str, Any] = document["order"] | rest
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Are two values of a document equal, numbers as far as rounding lets them be?"""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, abs_tol=_ROUNDING)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[x], other[x]) for x in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+def _check_files(result: Result, digests: dict[str, str]) -> Check:
+    """Whether each file is the one that this program makes of `result.json`."""
+    what = "files"
+    wanted = {
+        name: hashlib.sha256(text.encode()).hexdigest()
+        for name, text in texts_of(result).items()
+        if text
+    }
+    others = sorted({name for name, _ in wanted.items() ^ digests.items()})
+    if others:
+        detail = "not as this version writes them from result.json: " + ", ".join(others)
+        return Check(what, "failed", detail)
+    return Check(what, "ok", f"{len(wanted)} files are those of result.json")

@@ -32,13 +32,9 @@ def double(x):
 def test_every_call_gives_one_result(workers):
     calls = [(double, (x,)) for x in range(20)]
     assert sorted(results_of(calls, workers=workers)) == [2 * x for x in range(20)]
+    assert list(results_of([], workers=workers)) == []
 
 
-def test_no_calls_give_no_results():
-    assert list(results_of([], workers=2)) == []
-
-
-@pytest.mark.slow
 def test_a_cluster_gives_the_same_numbers(tmp_path, distributed):
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=ANY_PORT
@@ -74,7 +70,6 @@ def pids_of(cluster):
         return list(client.run(os.getpid).values())
 
 
-@pytest.mark.slow
 def test_a_worker_killed_during_a_sweep_loses_no_replicate(two_workers, tmp_path):
     plan, killed = tiny(replicates=3, calibration_runs=2), []
     (victim, _) = pids_of(two_workers)
@@ -102,7 +97,6 @@ def dies_on_one(plan, task, tau):
 reproduce_run_task = reproduce.run_task
 
 
-@pytest.mark.slow
 def test_a_run_whose_task_always_dies_is_refused_and_resumes_when_it_is_repaired(
     two_workers, tmp_path, monkeypatch
 ):
@@ -118,7 +112,6 @@ def test_a_run_whose_task_always_dies_is_refused_and_resumes_when_it_is_repaired
     assert len(numbers(done)) == len(plan.evaluations())
 
 
-@pytest.mark.slow
 def test_a_cluster_without_workers_is_refused(monkeypatch, distributed):
     monkeypatch.setattr(dask, "WITHOUT_WORKERS", 3.0)
     monkeypatch.setattr(dask, "LOOK_EVERY", 0.5)
@@ -135,7 +128,6 @@ def end_process(code):
     os._exit(code)
 
 
-@pytest.mark.slow
 def test_a_killed_process_of_this_machine_raises_an_input_error():
     with pytest.raises(InputError, match="a worker process was killed"):
         list(results_of([(end_process, (1,)), (double, (1,))], workers=2))
@@ -157,7 +149,6 @@ run_plan(tiny(replicates=200), Path(sys.argv[1]), workers=1, progress=lambda d, 
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a kill that cannot be caught")
 def test_a_killed_run_leaves_complete_files_only(tmp_path):
     here = os.path.dirname(__file__)

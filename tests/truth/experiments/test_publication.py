@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ TOLERANCE = 0.01
 MOST_MISSING = 6
 
 
+@cache
 def published(kind):
     return read_results(PUBLISHED / kind / "results.jsonl")
 
@@ -90,6 +92,13 @@ def test_a_published_cell_of_the_default_method_comes_out_again_from_its_seeds()
     kept = published("figures").cells["A-gaussian", 1000, "null-cone"]
     found = again("figures", "A-gaussian", 1000, "null-cone", kept.replicates)
     assert found.means["e1"].mean == pytest.approx(kept.means["e1"].mean, abs=5 * TOLERANCE)
+
+
+def test_printed_numbers_are_found_by_metric_and_sample_size():
+    assert TABLES[0].rows[0].value("e1", 10**6) == 0.81
+    assert TABLES[1].rows[2].value("e2", None) == 0.0
+    assert TABLES[2].rows[3].value("e3", 10**4) == 0.46
+    assert TABLES[1].rows[3].seconds == 0.49
 
 
 # What the overview says in words.

@@ -23,7 +23,25 @@ def page(result):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     out = tmp_path_factory.mktemp("whole")
-    return out, reproduce.run_plan(tiny(), out, progress=silent)
+    seen = []
+    result = reproduce.run_plan(tiny(), out, progress=lambda *counts: seen.append(counts))
+    total = len(tiny().calibrations()) + len(tiny().evaluations())
+    assert seen[-1] == (total, total)
+    assert seen == sorted(seen)
+    return out, result
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """The tasks that are run from now on."""
+    tasks, run_task = [], reproduce.run_task
+
+    def counted(*arguments):
+        tasks.append(arguments[1])
+        return run_task(*arguments)
+
+    monkeypatch.setattr(reproduce, "run_task", counted)
+    return tasks
 
 
 @pytest.mark.slow
@@ -35,61 +53,42 @@ def test_the_numbers_do_not_depend_on_the_number_of_workers(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_resumes(finished, tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes(finished, tmp_path, called, monkeypatch):
     _, whole = finished
-    plan, run_task, done = tiny(), reproduce.run_task, []
+    counted = reproduce.run_task
 
     def dies_after_five(*arguments):
-        if len(done) == 5:
+        if len(called) == 5:
             raise KeyboardInterrupt
-        done.append(arguments[1].key)
-        return run_task(*arguments)
+        return counted(*arguments)
 
     monkeypatch.setattr(reproduce, "run_task", dies_after_five)
     with pytest.raises(KeyboardInterrupt):
-        reproduce.run_plan(plan, tmp_path, progress=silent)
+        reproduce.run_plan(tiny(), tmp_path, progress=silent)
     kept = {path.stem for path in (tmp_path / "figures" / "replicates").iterdir()}
-    assert kept == set(done)
-
-    again = []
-
-    def counted(*arguments):
-        again.append(arguments[1].key)
-        return run_task(*arguments)
-
+    assert kept == {task.key for task in called}
     monkeypatch.setattr(reproduce, "run_task", counted)
-    resumed = reproduce.run_plan(plan, tmp_path, progress=silent)
-    assert not set(again) & set(done)
-    assert len(again) + len(done) == len(plan.calibrations()) + len(plan.evaluations())
+    resumed = reproduce.run_plan(tiny(), tmp_path, progress=silent)
+    # Every task once.
+    every = [*tiny().calibrations(), *tiny().evaluations()]
+    assert sorted(task.key for task in called) == sorted(task.key for task in every)
     assert numbers(resumed) == numbers(whole)
 
 
-def test_a_finished_run_repeats_only_tasks_whose_file_is_broken(finished, monkeypatch):
+@pytest.mark.slow
+def test_a_finished_run_repeats_only_tasks_whose_file_is_broken(finished, called):
     out, whole = finished
-    before, called = numbers(whole), []
-    run_task = reproduce.run_task
-
-    def counted(*arguments):
-        called.append(arguments[1].key)
-        return run_task(*arguments)
-
-    monkeypatch.setattr(reproduce, "run_task", counted)
+    before = numbers(whole)
     reproduce.run_plan(tiny(), out, progress=silent)
     assert called == []
     folder = out / "figures" / "replicates"
     (folder / "A-gaussian-n1000-paper-e0001.json").write_text('{"task": "A-gau')
     (folder / "A-gaussian-ninf-paper-e0000.json").write_text("[]")
     assert numbers(reproduce.run_plan(tiny(), out, progress=silent)) == before
-    assert sorted(called) == ["A-gaussian-n1000-paper-e0001", "A-gaussian-ninf-paper-e0000"]
-
-
-def test_progress_counts_every_task(tmp_path):
-    seen = []
-    plan = tiny(replicates=1, calibration_runs=1)
-    reproduce.run_plan(plan, tmp_path, progress=lambda done, total: seen.append((done, total)))
-    total = len(plan.calibrations()) + len(plan.evaluations())
-    assert seen[-1] == (total, total)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert sorted(task.key for task in called) == [
+        "A-gaussian-n1000-paper-e0001",
+        "A-gaussian-ninf-paper-e0000",
+    ]
 
 
 def test_figures_have_a_picture_per_scenario_and_the_population_is_exact(finished):
@@ -142,19 +141,13 @@ def test_every_method_gets_the_same_data(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_method_is_added_to_a_finished_run_without_running_the_others_again(
-    finished, tmp_path, monkeypatch
+    finished, tmp_path, called
 ):
     _, alone = finished
     reproduce.run_plan(tiny(), tmp_path, progress=silent)
-    called, run_task = [], reproduce.run_task
-
-    def counted(*arguments):
-        called.append(arguments[1].method)
-        return run_task(*arguments)
-
-    monkeypatch.setattr(reproduce, "run_task", counted)
+    called.clear()
     both = reproduce.run_plan(tiny(methods=("paper", "null-cone")), tmp_path, progress=silent)
-    assert set(called) == {"null-cone"}
+    assert {task.method for task in called} == {"null-cone"}
     assert [row for row in numbers(both) if row["method"] == "paper"] == numbers(alone)
 
 

@@ -62,15 +62,6 @@ def test_the_structural_zeros_are_the_zeros_of_a_generic_world(case):
 
 
 @given(graphs_with_views())
-def test_the_marginal_order_is_the_restriction_of_the_global_one(case):
-    pattern, observed, _ = case
-    closure = nx.transitive_closure_dag(as_networkx(pattern))
-    ancestors = induced_graph(pattern, observed).ancestors()
-    expected = [[closure.has_edge(a, d) for d in observed] for a in observed]
-    assert np.array_equal(ancestors, np.array(expected))
-
-
-@given(graphs_with_views())
 def test_blocks_and_their_order_agree_with_networkx(case):
     pattern, observed, _ = case
     graph = induced_graph(pattern, observed)

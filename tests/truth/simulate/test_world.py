@@ -43,6 +43,21 @@ def test_each_client_order_is_the_global_one_restricted(world):
         assert all(any(s <= d for d in truth.districts) for s in truth.spouses)
 
 
+@given(worlds)
+def test_block_rq_has_the_supports_of_its_definition(world):
+    for k in range(world.n_clients):
+        truth = world.truth(k)
+        assert np.allclose(truth.R @ truth.Q, truth.H, atol=1e-9 * np.abs(truth.H).max())
+        assert np.allclose(np.linalg.norm(truth.Q, axis=1), 1)
+        for i, row in enumerate(truth.labels):
+            for j, column in enumerate(truth.labels):
+                own, other = truth.block_of(row), truth.block_of(column)
+                if truth.block_order.is_ancestor(other, own):
+                    assert abs(truth.Q[i] @ truth.Q[j]) < 1e-10
+                elif own != other:
+                    assert truth.R[i, j] == 0
+
+
 def test_the_same_seed_gives_the_same_world_and_sample():
     for noise in ("gaussian", "laplace"):
         first, again = (
