@@ -58,6 +58,7 @@ def reliability(records: Sequence[Record]) -> Figure:
             fontsize=7,
         )
     ax.set(xscale="logit", yscale="logit", xlabel="stated probability", ylabel="true ancestors")
+    ax.set_title("Stated probability of a pair, and how often it is true", fontsize=10)
     ax.minorticks_off()
     ticks = [0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999]
     names = [f"{100 * t:g} %" for t in ticks]
@@ -79,6 +80,7 @@ def e1_by_shift(records: Iterable[Record]) -> Figure:
         errors = [np.std(by_shift[s]) / np.sqrt(len(by_shift[s])) for s in shifts]
         ax.errorbar(shifts, means, yerr=errors, fmt="o-", color=colour, label=kind, capsize=3)
     ax.set(xlabel="shift of the mean (noise standard deviations)", ylabel="E1", ylim=(0, 1.02))
+    ax.set_title("F1 of the order against the shift of the mean", fontsize=10)
     ax.legend(frameon=False, loc="lower right")
     return figure
 

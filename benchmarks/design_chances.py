@@ -2,11 +2,11 @@
 
 In simulated worlds the order is recovered, chances are stated, the further data are drawn, and all
 is recovered again. `--what site` adds the proposed client and, beside it, one of six random labels;
-`--what even` gives each client the rows at which a pair is said to have an even chance, the first
-ones unchanged. Constants were chosen on seeds 1000 to 1007 (site) and 3000 to 3005 (rows).
+`--what kind` adds it to clients of which all but one changed noise alone, with interventions as
+proposed, and all pairs count. Constants were chosen on seeds 1000 to 1007.
 
 python benchmarks/design_chances.py --what site --first 2000 --worlds 8
-python benchmarks/design_chances.py --what even --first 6000 --worlds 3
+python benchmarks/design_chances.py --what kind --first 2000 --worlds 8
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from reporting import header, options, row
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.design import EVEN, SiteSearch
+from jigsaw_crl.assembly.design import SiteSearch, propose
 from jigsaw_crl.assembly.futures import usual_rows
-from jigsaw_crl.assembly.plan import rows_needed
 from jigsaw_crl.truth.simulate.world import View
 
 KINDS = {
@@ -34,13 +34,19 @@ BINS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 Outcome = tuple[float, bool, int]
 
 
-def new_site(world: jc.simulate.World, labels: list[str], n: int, seed: int) -> jc.Fragment:
+def new_site(
+    world: jc.simulate.World,
+    labels: list[str],
+    n: int,
+    seed: int,
+    kind: Literal["soft", "hard"] = "soft",
+) -> jc.Fragment:
     """What a further client with these labels says."""
     nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
     rng = np.random.default_rng([seed, 77])
     mixing = rng.normal(size=(int(np.ceil(1.5 * len(nodes))), len(nodes)))
     grown = replace(world, views=(*world.views, View("new", nodes, mixing)))
-    return jc.recover_fragment(grown.client(world.n_clients, n_samples=n))
+    return jc.recover_fragment(grown.client(world.n_clients, n_samples=n), interventions=kind)
 
 
 def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
@@ -61,33 +67,22 @@ def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
                     yield chances[order.indices(*pair)], pair not in left, seed
 
 
-def client(world: jc.simulate.World, k: int, n: int, factor: float) -> jc.Client:
-    """A client with `factor` times n rows, of which the first n are always the same."""
-    parts = [world.rows(k, n, seed=1)]
-    if factor > 1:
-        parts.append(world.rows(k, int((factor - 1) * n), seed=2))
-    control = np.vstack([part[0] for part in parts])
-    regimes = {x: np.vstack([part[1][x] for part in parts]) for x in parts[0][1]}
-    return jc.Client.from_samples(world.views[k].name, observational=control, interventions=regimes)
-
-
-def of_even(kind: str, seed: int, n: int = 1_000) -> Iterator[Outcome]:
-    """Pairs at the site and the rows that `rows_needed` names for an even chance."""
-    world = jc.simulate.random_world(10, 3, 0.6, seed=seed, intervention=KINDS[kind])
-    order = jc.recover([client(world, k, n, 1) for k in range(3)]).order
-    number = {view.name: k for k, view in enumerate(world.views)}
-    # Factors are rounded up to powers of √2, so that pairs share a recovery.
-    asked: dict[tuple[str, float], list[tuple[str, str]]] = {}
-    for m in rows_needed(order):
-        if m.site is not None and m.even is not None:
-            factor = float(2.0 ** (np.ceil(2.0 * np.log2(m.even / n) - 0.2) / 2.0))
-            asked.setdefault((m.site, factor), []).append((m.ancestor, m.descendant))
-    for (name, factor), pairs in asked.items():
-        site = jc.recover_fragment(client(world, number[name], n, factor))
-        rest = [f for f in order.fragments if f.client != name]
-        left = jc.assemble([*rest, site]).undetermined()
-        for pair in pairs:
-            yield EVEN, pair not in left, seed
+def of_kinds(kind: str, seed: int) -> Iterator[Outcome]:
+    """As `of_sites`, where one client of five changes weights and the others noise alone."""
+    noise = jc.simulate.Intervention("noise-only")
+    for n in (1_000, 10_000):
+        first, others, new = (
+            jc.simulate.random_world(12, 5, 0.5, seed=seed, intervention=i)
+            for i in (KINDS["paper"], noise, KINDS[kind])
+        )
+        clients = [(others if k else first).client(k, n_samples=n) for k in range(5)]
+        order = jc.recover(clients).order
+        proposal, chances = propose(order, None, None, 0)
+        hard: Literal["soft", "hard"] = "hard" if "hard" in kind else "soft"
+        site = new_site(new, list(proposal.labels), n, seed, hard)
+        left = order.add(site).undetermined()
+        for pair in order.undetermined():
+            yield chances[pair], pair not in left, seed
 
 
 def reliability(outcomes: list[Outcome]) -> None:
@@ -110,7 +105,7 @@ def reliability(outcomes: list[Outcome]) -> None:
 
 def main() -> None:
     given = options(__doc__, what="site", first=2000, worlds=8).parse_args()
-    run = {"site": of_sites, "even": of_even}[given.what]
+    run = {"site": of_sites, "kind": of_kinds}[given.what]
     outcomes = [
         outcome
         for kind in KINDS

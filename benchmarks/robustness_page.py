@@ -241,6 +241,7 @@ def _picture(before: Table, now: Table) -> Figure:
     ax.set_yticks(range(len(cells)), [_name(c).replace("`", "") for c in cells], fontsize=8)
     label = "E1 (grey: before the remedies, blue: now)" if before and now is not before else "E1"
     ax.set(xlabel=label, xlim=(-0.02, 1.02), ylim=(-1, len(cells)))
+    ax.set_title("F1 of the order when an assumption fails", fontsize=10)
     figure.tight_layout()
     return figure
 

@@ -32,6 +32,7 @@ def main() -> None:
     ax.set(
         xscale="log", xlabel="rows per regime", ylabel="E1 (F1 of ancestor pairs)", ylim=(0, 1.05)
     )
+    ax.set_title("Right ancestor pairs against rows, both methods", fontsize=10)
     ax.legend(frameon=False, loc="center right")
     save(figure, "rows")
 

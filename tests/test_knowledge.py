@@ -36,6 +36,7 @@ def same(one: jc.Result, other: jc.Result) -> None:
     assert one.order.options == other.order.options
 
 
+@pytest.mark.slow
 def test_every_road_gives_the_same_result(study, tmp_path, capsys):
     data = jc.read_study(study)
     assert data.knowledge == KNOWN

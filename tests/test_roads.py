@@ -61,7 +61,9 @@ def from_files(fragments: list[jc.Fragment], root) -> jc.Result:
 
 def by_round(fragments: list[jc.Fragment], root) -> jc.Result:
     names = tuple(f.client for f in fragments)
-    settings = CoordinatorSettings(sites=names, results=root / "rounds", most_bytes=10_000_000)
+    settings = CoordinatorSettings(
+        sites=names, results=root / "rounds", most_bytes=10_000_000, witnesses=1
+    )
     gathering = Gathering.open(settings, "first")
     for fragment in fragments:
         path = root / f"{fragment.client}.sent.json"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
+from assumptions import check_assumptions, fully_indecomposable
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,12 +17,6 @@ from jigsaw_crl.truth.simulate import (
     setting,
     world_from_graph,
 )
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "assumptions.py"
-spec = importlib.util.spec_from_file_location("assumptions", SCRIPT)
-module = sys.modules["assumptions"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-check_assumptions, fully_indecomposable = module.check_assumptions, module.fully_indecomposable
 
 
 def test_the_paper_s_settings_meet_all_three_assumptions():

@@ -38,6 +38,7 @@ def finished(tmp_path_factory):
     return out.read_text().splitlines(keepends=True), tables
 
 
+@pytest.mark.slow
 def test_every_world_is_one_line_and_every_cell_one_row(finished):
     lines, tables = finished
     records = [json.loads(line) for line in lines]
@@ -51,6 +52,7 @@ def test_every_world_is_one_line_and_every_cell_one_row(finished):
     assert tables.count("| hard, shift 0, n = 1,000") == 2
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_with_the_missing_worlds(finished, tmp_path):
     lines, tables = finished
     out = tmp_path / "worlds.jsonl"
@@ -61,6 +63,7 @@ def test_a_killed_run_resumes_with_the_missing_worlds(finished, tmp_path):
     assert len(out.read_text().splitlines()) == 5
 
 
+@pytest.mark.slow
 def test_the_two_families_of_seeds_have_different_worlds(finished, tmp_path):
     lines, _ = finished
     out = tmp_path / "worlds.jsonl"
@@ -74,9 +77,8 @@ def test_the_two_families_of_seeds_have_different_worlds(finished, tmp_path):
 
 
 @pytest.fixture
-def calibration(monkeypatch):
+def calibration():
     """The benchmark as a module."""
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     return importlib.import_module("calibration")
 
 

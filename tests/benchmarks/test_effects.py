@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def effects(monkeypatch):
+def effects():
     """The benchmark as a module."""
-    monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module("effects")
 
 

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
+import importlib
 
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
 
 
 @pytest.fixture(scope="module")
 def fuzz():
-    spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["fuzz"]
+    return importlib.import_module("fuzz")
 
 
 @pytest.fixture(scope="module")

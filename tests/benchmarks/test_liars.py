@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def bench(monkeypatch):
+def bench():
     """The benchmark as a module."""
-    monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module("assembly_liars")
 
 

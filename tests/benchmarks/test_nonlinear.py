@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 import pytest
 
 from jigsaw_crl.truth.simulate import SYSTEMS
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def nonlinear(monkeypatch):
+def nonlinear():
     """The benchmark as a module."""
-    monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module("nonlinear")
 
 

@@ -38,9 +38,7 @@ DEPARTURES = [
 @pytest.fixture(scope="module")
 def robustness():
     """The benchmark as a module."""
-    sys.path.insert(0, str(SCRIPT.parent))
-    yield importlib.import_module("robustness")
-    sys.path.remove(str(SCRIPT.parent))
+    return importlib.import_module("robustness")
 
 
 @pytest.fixture(scope="module")

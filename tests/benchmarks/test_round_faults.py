@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nvflare")]
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture(scope="module")
 def faults():
     """The benchmark as a module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield importlib.import_module("round_faults")
+    return importlib.import_module("round_faults")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +22,6 @@ def live(faults, tmp_path_factory):
     deployment.close()
 
 
-@pytest.mark.slow
 def test_a_round_goes_on_without_the_person_who_started_it(faults, live):
     found = faults.fault(live, "cut-off", "submitter", "asked")
     assert found["result"]
@@ -35,7 +29,6 @@ def test_a_round_goes_on_without_the_person_who_started_it(faults, live):
     assert found["again"] == 0
 
 
-@pytest.mark.slow
 def test_a_round_whose_process_is_killed_ends_and_can_be_run_again(faults, live):
     found = faults.fault(live, "killed", "coordinator's round", "asked")
     assert (found["exit"], found["result"]) == (2, False)

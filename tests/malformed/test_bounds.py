@@ -247,6 +247,7 @@ def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
     refused(["check", path], "lab.csv.gz", "longer than 64 MB")
 
 
+@pytest.mark.slow
 def test_a_text_that_unpacks_to_far_more_than_its_file_is_refused(tmp_path, refused, little_memory):
     import pyarrow as pa
     from pyarrow import parquet as files

@@ -112,12 +112,6 @@ def test_a_folder_without_read_permission_is_refused(tmp_path, refused, monkeypa
         root.chmod(0o755)
 
 
-def test_data_without_signal_are_refused_with_that_reason(tmp_path, refused):
-    # All regimes of these tables are drawn from one law.
-    root = _study(tmp_path / "study")
-    refused(["recover", root, "--out", tmp_path / "out"], "no signal")
-
-
 def test_identical_regimes_are_refused(tmp_path, refused):
     frame = good(labels=("a", "b"))
     for label in ("a", "b"):

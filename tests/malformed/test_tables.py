@@ -103,7 +103,7 @@ BYTES = {
     "an empty file": (b"", ("empty",)),
     "blank lines": (b"\n\n  \n", ("empty",)),
     "a picture": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" * 20, ("lab-1",)),
-    "latin-1 text": ("regime,größe\ncontrol,1\n".encode("latin-1"), ("UTF-8",)),
+    "control characters": ("regime,gr\x01öße\ncontrol,1\n".encode("latin-1"), ("UTF-8",)),
     "a column named twice": (b"regime,x,x\ncontrol,1,2\na,3,4\n", ("'x'", "twice")),
     "a row that is too short": (b"regime,x,y\ncontrol,1,2\ncontrol,3\na,1,2\n", ("columns",)),
     "a row that is too long": (b"regime,x,y\ncontrol,1,2\ncontrol,3,4,5\na,1,2\n", ("columns",)),

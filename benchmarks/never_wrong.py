@@ -1,0 +1,127 @@
+"""Whole studies that are wrong, and findings raised in sound ones: `docs/false-alarms.md`.
+
+    python benchmarks/never_wrong.py --seeds fresh --out build/never-wrong.jsonl
+    python benchmarks/never_wrong.py --part alarms --worlds 20 --seeds mend --out build/mend.jsonl
+
+Four parts, each with a table. `studies`: families of graphs with the paper's interventions, 20
+labels, 15 clients; how many verdicts of the worst study are wrong. `weak`: interventions that
+change little, without a shift. `sensors`: six hard labels at one client with hardly more sensors,
+which round or are noisy. `alarms`: sound studies of 8 labels and 4 clients, whose rows are
+read; how often each finding is raised. Worlds and files are those of `calibration.py`: what is in
+the file is not computed again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from calibration import SEEDS, Cell, run_world
+from records import Record, by_cell, run
+from reporting import header, mean_and_error, options, row, share
+
+from jigsaw_crl.truth.metrics import VerdictCounts
+
+ROWS = (1_000, 10_000, 100_000)
+GRAPHS = ("er", "chain", "tree", "star", "two-stars", "bipartite", "dense", "layered", "scale-free")
+KINDS: tuple[tuple[str, float, Literal["soft", "hard"]], ...] = (
+    ("paper", 0.0, "soft"),
+    ("hard", 0.0, "hard"),
+    ("hard", 1.0, "hard"),
+)
+SMALL: dict[str, Any] = {"latent": 8, "clients": 4, "coverage": 0.7, "read": "rows"}
+ONE: dict[str, Any] = {"clients": 1, "coverage": 1.0}
+SIX: dict[str, Any] = {"latent": 6, "claim": "hard", **ONE}
+# The cells of each part, and how many worlds a cell has.
+PARTS = {
+    "studies": [
+        *((Cell(graph="star", n=n), 67) for n in ROWS),
+        *(
+            (Cell(graph=graph, n=n), 34)
+            for graph in ("two-stars", "bipartite", "scale-free", "dense")
+            for n in ROWS
+        ),
+    ],
+    "weak": [
+        (Cell(kind, n=n, **few), 24)
+        for kind in ("mild", "hard-keep", "hard")
+        for n in (1_000, 10_000)
+        for few in ({}, ONE)
+    ],
+    "sensors": [
+        (Cell("hard", 2.0, features=1.0, read="rounded", **SIX), 20),
+        *(
+            (Cell("hard", 2.0, features=sensors / 6, sensor_noise=noise, **SIX), 5)
+            for sensors in range(6, 11)
+            for noise in (0.01, 0.05, 0.1, 0.2)
+        ),
+    ],
+    "alarms": [
+        (Cell(kind, shift, n, graph=graph, claim=claim, **SMALL), 67 if n < 100_000 else 22)
+        for n in ROWS
+        for kind, shift, claim in KINDS
+        for graph in GRAPHS
+    ],
+}
+
+
+def total(records: Iterable[Record]) -> VerdictCounts:
+    """The verdicts of several studies together."""
+    return sum((VerdictCounts(**r["counts"]) for r in records), VerdictCounts())
+
+
+def worst(records: Iterable[Record]) -> float:
+    """The largest share of wrong "yes" of one study."""
+    each = (VerdictCounts(**r["counts"]) for r in records)
+    return max((c.wrong_yes / c.yes for c in each if c.yes), default=0.0)
+
+
+def print_verdicts(records: list[Record]) -> None:
+    """E1, wrong verdicts of all studies and of the worst, and denied ancestors above the bound."""
+    wrong = ("wrong yes", "worst study", "wrong no", "denied above the bound", "`not-hard`")
+    header("studies", "number", "E1", "decided", *wrong)
+    for cell, found in by_cell(Cell, records).items():
+        counts, above = total(found), sum(r["above"] for r in found)
+        row(
+            cell,
+            len(found),
+            mean_and_error([r["E1"] for r in found]),
+            counts.decided,
+            f"{counts.wrong_yes} of {counts.yes}",
+            worst(found),
+            f"{counts.wrong_no} of {counts.no}",
+            share(above, counts.ancestors),
+            sum("not-hard" in r["findings"] for r in found),
+        )
+
+
+def print_alarms(records: list[Record]) -> None:
+    """How many sound studies have each finding, by family and rows."""
+    groups: dict[tuple[str, int], list[Record]] = {}
+    for cell, found in by_cell(Cell, records).items():
+        groups.setdefault((cell.graph, cell.n), []).extend(found)
+    everything = Counter(name for r in records for name in r["findings"])
+    header("graph", "rows", "studies", *everything, "wrong yes", "wrong no")
+    for (graph, n), found in (*groups.items(), (("all", 0), records)):
+        seen, counts = Counter(name for r in found for name in r["findings"]), total(found)
+        wrong = (f"{counts.wrong_yes} of {counts.yes}", f"{counts.wrong_no} of {counts.no}")
+        row(graph, f"{n:,}" if n else "–", len(found), *(seen[x] for x in everything), *wrong)
+
+
+def main() -> None:
+    parser = options(__doc__, jobs=1, worlds=1_000)
+    parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
+    parser.add_argument("--seeds", choices=SEEDS, default="mend")
+    parser.add_argument("--out", type=Path, default=Path("build/never-wrong.jsonl"))
+    given = parser.parse_args()
+    for part in given.part:
+        tasks = [(cell, min(worlds, given.worlds)) for cell, worlds in PARTS[part]]
+        records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
+        (print_alarms if part == "alarms" else print_verdicts)(records)
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""The folder of the benchmarks is on the path, so that their modules can be imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
