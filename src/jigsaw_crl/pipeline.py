@@ -136,7 +136,6 @@ def recover_client(
     if options.method == "paper":
         budget = baseline.DEFAULT_BUDGET if options.budget is None else options.budget
         fragment = baseline.recover_fragment(client, tau=options.tau, budget=budget)
-        report = replace(report, findings=(*report.findings, *fragment.findings))
     else:
         # The spectrum is that of all regimes: without some of them it is another one.
         whole = tuple(report.strength) == client.labels

@@ -92,11 +92,19 @@ def mixed_by(client, truth, G):
     return changed_client(client, lambda c: T @ c @ T.T)
 
 
-def confounded_client(m=5):
-    """A client of m labels without edges whose latents share a hidden parent: one block."""
-    A = np.zeros((m + 1, m + 1))
-    A[:m, m] = np.linspace(0.5, 0.9, m) * (-1.0) ** np.arange(m)
-    return jc.simulate.world_from_graph(A, [range(m)], None, 0).client(0)
+def literally(client, tau=0.05):
+    """The fragment that the paper's own lines give."""
+    Theta = literal.precisions(client)
+    if client.is_population:
+        I, prec, Q = literal.id_block_causal_order(Theta)
+    else:
+        I, prec, Q = literal.id_block_causal_order_fs(Theta, tau)
+    order = jc.PartialOrder.from_pairs(
+        map(frozenset, I), [(frozenset(B), frozenset(C)) for C, B in prec]
+    )
+    places = [[label for C in I for label in C].index(x) for x in client.labels]
+    blocks = tuple(map(frozenset, I))
+    return jc.Fragment(client.name, "paper", client.labels, blocks, order, basis=Q[places])
 
 
 def recovered(world, recover):

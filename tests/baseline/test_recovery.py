@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -19,6 +17,7 @@ from .clients import (
     assert_same_row_spaces,
     changed_client,
     clear_client,
+    literally,
     mixed_by,
     recovered,
     sampled_client,
@@ -35,17 +34,15 @@ CLIENTS = st.one_of(
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C"])
-@pytest.mark.parametrize(
-    ("search", "seed"), [("fast", 0), ("fast", 1), ("fast", 2), ("literal", 0)]
-)
-def test_the_settings_of_the_paper_are_recovered_exactly(name, search, seed):
-    world = jc.simulate.setting(name, seed)
-    fragments, truths = recovered(world, partial(baseline.recover_fragment, search=search))
+@pytest.mark.parametrize("recover", [baseline.recover_fragment, literally])
+def test_the_settings_of_the_paper_are_recovered_exactly(name, recover):
+    world = jc.simulate.setting(name, 0)
+    fragments, truths = recovered(world, recover)
     for fragment, truth in zip(fragments, truths, strict=True):
         assert_blocks_are_true(fragment, truth)
         assert_same_row_spaces(fragment, [b for b in truth.blocks if len(b) == 1], truth.Q)
     order = baseline.assemble_pairs(fragments)
-    assert order.is_order
+    assert not order.cyclic
     assert metrics.global_f1(world.order, order.pairs) == 1.0
     assert metrics.subspace_error(truths, fragments) < 1e-10
     assert metrics.support_leakage(truths, fragments) < 1e-10
@@ -93,18 +90,6 @@ def test_ill_conditioned_data_are_recovered_exactly():
         worst = max(worst, values[-1] / values[0])
         assert_blocks_are_true(baseline.recover_fragment(bad), truth)
     assert worst > 1e8
-
-
-def test_noise_variances_of_very_different_size_are_recovered_exactly():
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        present = np.triu(rng.random((7, 7)) < 0.4, 1)
-        A = np.where(present, rng.uniform(-1, 1, (7, 7)), 0.0)
-        world = jc.simulate.world_from_graph(
-            A, [range(7), [0, 2, 3, 5, 6]], None, seed, variances=10.0 ** rng.uniform(-2, 2, 7)
-        )
-        for k in range(2):
-            assert_blocks_are_true(baseline.recover_fragment(world.client(k)), world.truth(k))
 
 
 def test_the_basis_has_unit_rows_orthogonal_to_the_rows_of_ancestor_blocks():
@@ -224,7 +209,6 @@ def test_an_intervention_without_effect_is_named():
     fragment = baseline.recover_fragment(broken)
     assert fragment.outcome.code == "not-identified"
     assert idle in fragment.outcome.message
-    assert [(f.check, f.regime) for f in fragment.findings] == [("no-effect", idle)]
     assert np.isfinite(fragment.basis).all()
 
 
@@ -250,37 +234,16 @@ def test_latents_without_an_intervention_are_reported(n):
     assert fragment.basis.shape == (4, client.n_features)
 
 
-def test_a_change_in_three_directions_is_reported_as_more_than_one_target():
-    client, _ = small_client(6, most=9)
-    x = client.labels[0]
-    wide = client.second_moments(x)[0] + 0.5 * client.control.covariance
-    fragment = baseline.recover_fragment(with_regimes(client, {x: wide}))
-    assert ("rank-above-two", x) in {(f.check, f.regime) for f in fragment.findings}
-
-
-def test_labels_whose_changes_are_near_rounding_are_named():
-    world = jc.simulate.random_world(20, 1, 0.6, 2)
-    client, truth = world.client(0), world.truth(0)
-    control = client.control.covariance
-    # A change of 1e-12 in numbers of sixteen digits leaves few digits for its relations.
-    weak = {x: control + 1e-12 * (client.second_moments(x)[0] - control) for x in client.labels}
-    fragment = baseline.recover_fragment(with_regimes(client, weak))
-    assert {f.check for f in fragment.findings} <= {"ill-conditioned", "no-effect"}
-    assert fragment.findings
-    assert not baseline.recover_fragment(client).findings
-    assert_blocks_are_true(baseline.recover_fragment(client), truth)
-
-
-@pytest.mark.parametrize("search", ["fast", "literal"])
+@pytest.mark.parametrize("recover", [baseline.recover_fragment, literally])
 @pytest.mark.parametrize("n", [None, 100])
-def test_a_client_with_a_single_label_is_one_block(n, search):
+def test_a_client_with_a_single_label_is_one_block(n, recover):
     client = jc.Client.from_covariances(
         "lab-1",
         observational=[[1.0, 0.5], [0.5, 0.25 + 1e-6]],
         interventions={"pump": [[2.0, 1.0], [1.0, 0.5 + 1e-6]]},
         n_samples=n,
     )
-    fragment = baseline.recover_fragment(client, search=search)
+    fragment = recover(client)
     assert fragment.outcome.ok
     assert fragment.blocks == (frozenset({"pump"}),)
     # The one latent is read along the direction (2, 1) of the features.
@@ -321,14 +284,6 @@ def test_the_budget_limits_the_search_on_exact_moments_too():
 
 
 # -- options --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("search", ["quick", None, ["fast"]])
-def test_an_unknown_search_is_refused(search):
-    client, _ = small_client(1)
-    message = r"client 'client-1': search is .* \"fast\" or \"literal\""
-    with pytest.raises(jc.InputError, match=message):
-        baseline.recover_fragment(client, search=search)
 
 
 @pytest.mark.parametrize("tau", [0.0, 1.0, -0.1, float("nan"), float("inf"), "0.05", True])

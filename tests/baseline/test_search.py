@@ -13,11 +13,7 @@ import jigsaw_crl as jc
 from jigsaw_crl import baseline
 from jigsaw_crl.baseline import literal
 from jigsaw_crl.baseline.recovery import precisions_of
-from jigsaw_crl.baseline.search import (
-    Budget,
-    best_set_of_size,
-    largest_head,
-)
+from jigsaw_crl.baseline.search import Budget, best_set_of_size, largest_head
 
 from .clients import (
     SAMPLE_SIZES,
@@ -25,6 +21,7 @@ from .clients import (
     TAUS,
     assert_same_blocks_and_spaces,
     clear_client,
+    literally,
     sampled_client,
     with_regimes,
 )
@@ -45,30 +42,24 @@ def best_by_trial(M, r, tau):
 @given(SEEDS)
 def test_exact_moments_give_the_blocks_and_row_spaces_of_the_literal_algorithm(seed):
     client, _ = clear_client(seed)
-    assert_same_blocks_and_spaces(
-        baseline.recover_fragment(client), baseline.recover_fragment(client, search="literal")
-    )
+    assert_same_blocks_and_spaces(baseline.recover_fragment(client), literally(client))
 
 
 @given(SEEDS, SAMPLE_SIZES, TAUS)
 def test_estimates_give_the_blocks_and_row_spaces_of_the_literal_algorithm(seed, n, tau):
     client = sampled_client(seed, n)
-    assert_same_blocks_and_spaces(
-        baseline.recover_fragment(client, tau=tau),
-        baseline.recover_fragment(client, tau=tau, search="literal"),
-        atol=1e-5,
-    )
+    ours = baseline.recover_fragment(client, tau=tau)
+    assert_same_blocks_and_spaces(ours, literally(client, tau), atol=1e-5)
 
 
-@pytest.mark.parametrize("search", ["fast", "literal"])
-def test_a_regime_without_variance_in_a_needed_direction_is_refused(search):
+def test_a_regime_without_variance_in_a_needed_direction_is_refused():
     client = sampled_client(5, 1000)
     label, d = client.labels[0], client.n_features
     flat = np.zeros((d, d))
     flat[0, 0] = 1.0
     broken = with_regimes(client, {label: flat})
     with pytest.raises(jc.InputError, match=f"client 'lab-1', regime '{label}': .* singular"):
-        baseline.recover_fragment(broken, search=search)
+        baseline.recover_fragment(broken)
 
 
 # -- one set --------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def precisions(client: Client) -> dict[str | int, FloatArray]:
         if len(moments) > 1:
             raise InputError(
                 f"the label was applied at {len(moments)} strengths, the paper has one",
-                'Use search="fast", or keep one strength.',
+                'Use method="null-cone", or keep one strength.',
                 client=client.name,
                 regime=label,
             )

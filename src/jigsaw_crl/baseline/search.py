@@ -14,24 +14,15 @@ share, because only a better set matters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.baseline.literal import Precisions, rho, stacked
+from jigsaw_crl.baseline.literal import Block, Precisions, rho, stacked
 
-__all__ = [
-    "DEFAULT_BUDGET",
-    "BranchAndBound",
-    "Budget",
-    "BudgetSpent",
-    "best_set_of_size",
-    "complement",
-    "largest_head",
-]
+__all__ = ["DEFAULT_BUDGET", "BranchAndBound", "Budget", "best_set_of_size", "largest_head"]
 
 # Examining a set means computing the eigenvalues of a p_k × p_k matrix, about 20 µs at p_k = 24, so
 # a search stops after about 20 s. The budget counts sets, not seconds, so that results do not
@@ -44,7 +35,7 @@ ROOT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
 
 
 class BudgetSpent(Exception):
-    """The budget is too small for the next step of a search; caught inside this package."""
+    """The budget is too small for the next step of a search; caught inside this module."""
 
 
 @dataclass
@@ -53,17 +44,6 @@ class Budget:
 
     total: int
     spent: int = 0
-
-    @classmethod
-    def checked(cls, total: object, client: str) -> Budget:
-        """A new budget; raises an `InputError` unless `total` is a positive whole number."""
-        if isinstance(total, bool) or not isinstance(total, int | np.integer) or total < 1:
-            raise InputError(
-                f"budget is {total!r}",
-                "Pass the number of label sets the search may examine: a whole number, at least 1.",
-                client=client,
-            )
-        return cls(int(total))
 
     def spend(self, sets: int) -> None:
         """Count `sets` more; raises `BudgetSpent` when the total would be exceeded."""
@@ -85,12 +65,11 @@ class BranchAndBound:
     """
 
     budget: Budget
-    undivided: tuple[str, ...] = ()
+    undivided: Block = ()
 
-    def __call__(
-        self, R: Sequence[str], W: FloatArray, Theta: Precisions, tau: float
-    ) -> tuple[str, ...]:
-        N = complement(W)
+    def __call__(self, R: Sequence[str], W: FloatArray, Theta: Precisions, tau: float) -> Block:
+        # I − Wᵀ(WWᵀ)⁻¹W = N Nᵀ, and M N has the singular values of M N Nᵀ.
+        N = np.linalg.qr(W.T, mode="complete")[0][:, len(W) :]
         changes = [stacked(Theta, (j,)) @ N for j in R]
         try:
             for r in range(1, len(R)):  # lines 3, 4 and 16
@@ -100,16 +79,6 @@ class BranchAndBound:
         except BudgetSpent:
             self.undivided = tuple(R)
         return tuple(R)  # r has reached |R|, where all remaining labels pass
-
-
-def complement(W: FloatArray) -> FloatArray:
-    """Orthonormal basis N of the vectors orthogonal to the t rows of W, shape (n, n − t).
-
-    `I − Wᵀ(WWᵀ)⁻¹W = N Nᵀ`, and `M N` has the singular values of `M N Nᵀ`.
-    """
-    t, n = W.shape
-    q: FloatArray = np.linalg.qr(W.T, mode="complete")[0] if t else np.eye(n)
-    return np.ascontiguousarray(q[:, t:])
 
 
 def best_set_of_size(
@@ -133,73 +102,49 @@ def best_set_of_size(
         Positions in `changes`, ascending; None when no set passes.
     """
     grams = np.stack([M.T @ M for M in changes])
-    # Labels of large energy first: this makes the bound on what can be added smallest.
     energy = np.trace(grams, axis1=1, axis2=2)
+    # Labels of large energy first: this makes the bound on what can be added smallest.
     order = np.argsort(-energy, kind="stable")
-    search = _Search([changes[j] for j in order], grams[order], energy[order], r, tau)
+    changes, grams = [changes[j] for j in order], grams[order]
+    rising = np.concatenate([[0.0], np.cumsum(energy[order])])
+    m, s, _ = grams.shape
+    share, best = tau, None
     stack: list[IntArray] = [np.empty((1, 0), dtype=np.intp)]
     while stack:
-        for children in _grown(stack.pop(), len(grams), r):
-            budget.spend(len(children))
-            kept = search.examine(children)
-            if len(kept):
-                stack.append(kept)
-    if search.best is None:
-        return None
-    return tuple(sorted(int(i) for i in order[search.best]))
+        for parts in _grown(stack.pop(), m, r):
+            budget.spend(len(parts))
+            chosen = np.zeros((len(parts), m))
+            np.put_along_axis(chosen, parts, 1.0, axis=1)
+            summed = (chosen @ grams.reshape(m, s * s)).reshape(-1, s, s)
+            sigma = np.sqrt(np.clip(np.linalg.eigvalsh(summed), 0.0, None))  # ascending
+            tail, missing = sigma[:, : max(s - r, 0)].sum(axis=1), r - parts.shape[1]
+            if missing:
+                # The labels that can be added come after the last one.
+                next_ = parts[:, -1] + 1
+                added = rising[next_ + missing] - rising[next_]
+                most = largest_head(sigma[:, -r:], added) / (1.0 - share)
+                slack = s * ROOT_EPS * np.sqrt(added + sigma[:, -1] ** 2)
+                stack.append(parts[tail <= share * most + slack])
+                continue
+            total = sigma.sum(axis=1)
+            tail = np.divide(tail, total, out=np.zeros_like(tail), where=total > 0)
+            # Of equal sets the earlier one stays.
+            for part in parts[tail <= min(share, tail.min()) + s * ROOT_EPS]:
+                exact = 1.0 - rho(np.concatenate([changes[j] for j in part]), r)
+                if exact < share or (best is None and exact <= share):
+                    share, best = exact, part
+    return None if best is None else tuple(sorted(order[best].tolist()))
 
 
-def _grown(parts: IntArray, m: int, r: int) -> list[IntArray]:
+def _grown(parts: IntArray, m: int, r: int) -> Iterator[IntArray]:
     """Every part extended by one later label, in batches; enough labels remain to reach r."""
     size = parts.shape[1]
     first = parts[:, -1] + 1 if size else np.zeros(len(parts), dtype=np.intp)
-    last = m - (r - size)  # the last label after which enough others remain
-    counts = last - first + 1
+    counts = m - (r - size) - first + 1
     parent = np.repeat(np.arange(len(parts)), counts)
     within = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
     children = np.column_stack([parts[parent], first[parent] + within])
-    return [children[i : i + BATCH] for i in range(0, len(children), BATCH)]
-
-
-@dataclass(eq=False)
-class _Search:
-    """The data of a search, labels in decreasing order of energy ‖M_j‖²_F, and the best set."""
-
-    changes: Sequence[FloatArray]
-    grams: FloatArray  # (m, s, s)
-    energy: FloatArray  # (m,), decreasing
-    r: int
-    share: float  # a set with a larger tail share than this does not pass
-    best: IntArray | None = None
-
-    def examine(self, parts: IntArray) -> IntArray:
-        """The parts that a passing set may contain; sets of full size may become the best."""
-        size, s = parts.shape[1], self.grams.shape[1]
-        chosen = np.zeros((len(parts), len(self.grams)))
-        np.put_along_axis(chosen, parts, 1.0, axis=1)
-        summed = (chosen @ self.grams.reshape(-1, s * s)).reshape(-1, s, s)
-        sigma = np.sqrt(np.clip(np.linalg.eigvalsh(summed), 0.0, None))  # ascending
-        tail = sigma[:, : max(s - self.r, 0)].sum(axis=1)
-        if size == self.r:
-            self._compare(parts, tail, sigma.sum(axis=1))
-            return parts[:0]
-        # The labels that can be added come after the last one, in decreasing order of energy.
-        missing, last = self.r - size, parts[:, -1]
-        rising = np.concatenate([[0.0], np.cumsum(self.energy)])
-        added = rising[last + 1 + missing] - rising[last + 1]
-        most = largest_head(sigma[:, -self.r :], added) / (1.0 - self.share)
-        slack = s * ROOT_EPS * np.sqrt(added + sigma[:, -1] ** 2)
-        still_open: IntArray = parts[tail <= self.share * most + slack]
-        return still_open
-
-    def _compare(self, parts: IntArray, tail: FloatArray, total: FloatArray) -> None:
-        """Take the set of smallest tail share if it beats the best; ties keep the earlier one."""
-        share = np.divide(tail, total, out=np.zeros_like(tail), where=total > 0)
-        near = min(self.share, share.min()) + self.grams.shape[1] * ROOT_EPS
-        for part in parts[share <= near]:
-            exact = 1.0 - rho(np.concatenate([self.changes[j] for j in part]), self.r)
-            if exact < self.share or (self.best is None and exact <= self.share):
-                self.share, self.best = exact, part
+    return (children[i : i + BATCH] for i in range(0, len(children), BATCH))
 
 
 def largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:
@@ -216,8 +161,7 @@ def largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:
     added : array, shape (N,)
     """
     squares = sigma**2
-    lifted = np.arange(1, sigma.shape[1] + 1)
-    level = (np.cumsum(squares, axis=1) + added[:, None]) / lifted
+    level = (np.cumsum(squares, axis=1) + added[:, None]) / np.arange(1, sigma.shape[1] + 1)
     # Raise as many values as lie below the resulting level.
     count = np.maximum(np.count_nonzero(level >= squares, axis=1), 1)
     here = np.arange(len(sigma)), count - 1
