@@ -36,7 +36,6 @@ from .pipeline import recover as recover
 from .pipeline import recover_fragment as recover_fragment
 from .result import Result as Result
 from .result import load_result as load_result
-from .result.exports import export_graph as export_graph
 from .study import Study as Study
 from .study import read_client as read_client
 from .study import read_study as read_study

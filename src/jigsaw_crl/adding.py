@@ -14,7 +14,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.pipeline import Options, Recovered, recover_study, settled
-from jigsaw_crl.result.provenance import with_sites, without_sites
+from jigsaw_crl.result.provenance import with_sites
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study
 
@@ -115,6 +115,6 @@ def _joined(
         fragments={**before, **settled(recovered, concluded.order)},
         order=concluded.order,
         diagnostics=concluded.findings,
-        provenance=with_sites(without_sites(result.provenance, gone), new, reports),
+        provenance=with_sites(result.provenance, gone, new, reports),
         proposal=None,
     )

@@ -23,7 +23,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.report import pairs as packing
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import describe, likely_right, relation_no_client_states
-from jigsaw_crl.result.exports import order_csv
+from jigsaw_crl.result.folder import order_csv
 from jigsaw_crl.result.result import Result
 
 from .studies import HOSTILE, assembled, chain_fragment, contested_result, large_result

@@ -194,7 +194,6 @@ WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, jc.Result]], object]]] =
     "moments": ("a.npz", lambda path, _: write_moments(_world().client(0), path)),
     "key": ("a.key", lambda path, _: generate_key("lab-1", path)),
     "report": ("a.html", lambda path, results: results["exact"].report(path)),
-    "graph": ("a.dot", lambda path, results: jc.export_graph(results["exact"].order, path)),
     "study": (
         "study",
         lambda path, _: write_study(_world(), path, 20, "gaussian", "csv", seed=0),
@@ -211,7 +210,7 @@ def _content(path: Path) -> object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-@pytest.mark.parametrize("writer", ["text", "moments", "key", "report", "graph", "study"])
+@pytest.mark.parametrize("writer", ["text", "moments", "key", "report", "study"])
 def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, tmp_path):
     name, write = WRITERS[writer]
     reached = set()
@@ -234,7 +233,7 @@ def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, 
     assert reached - {SURVIVED} == {DONE, KILLED if kill else REFUSED}
 
 
-@pytest.mark.parametrize("writer", ["moments", "report", "graph", "study", "h5ad"])
+@pytest.mark.parametrize("writer", ["moments", "report", "study", "h5ad"])
 def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, results, tmp_path):
     if writer == "h5ad":
         pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")

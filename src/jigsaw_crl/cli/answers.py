@@ -214,7 +214,7 @@ def diff(old: Path, new: Path, *, as_json: bool = False) -> None:
         if effects:
             print_table("Total effects", ["cause", "effect", *columns], effects)
 
-    emit(as_json, found.to_document(), told)
+    emit(as_json, asdict(found), told)
 
 
 # -- design ---------------------------------------------------------------------------------------

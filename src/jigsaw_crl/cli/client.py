@@ -89,8 +89,7 @@ def check(
     from jigsaw_crl.assembly.panel import read_fragments
     from jigsaw_crl.diagnostics import check_study
     from jigsaw_crl.pipeline import Options, recover_study
-    from jigsaw_crl.result.left_out import left_out
-    from jigsaw_crl.result.summary import summarise
+    from jigsaw_crl.result.summary import left_out, summarise
     from jigsaw_crl.study import read_any
 
     kinds = opt.kinds_of(interventions)

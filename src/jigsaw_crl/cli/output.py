@@ -15,7 +15,7 @@ from jigsaw_crl.base.text import few, number
 
 if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Outcome
-    from jigsaw_crl.result.left_out import LeftOut
+    from jigsaw_crl.result.summary import LeftOut
 
 __all__ = ["BLOCKS", "emit", "print_findings", "print_left_out", "print_outcomes", "print_table"]
 

@@ -186,9 +186,7 @@ def validate_client(client: Client) -> None:
             "or split the client.",
             client=client.name,
         )
-    regimes = [(client.control_name, client.control)]
-    regimes += [(label, m) for label, ms in client.interventions.items() for m in ms]
-    for regime, m in regimes:
+    for regime, m in client.named_regimes:
         fail = partial(InputError, client=client.name, regime=regime)
         if m.n_features != d:
             raise fail(

@@ -411,6 +411,12 @@ interventions
         return tuple(m for moments in self.interventions.values() for m in moments)
 
     @property
+    def named_regimes(self) -> list[tuple[str, Moments]]:
+        """Name and moments of every regime: the control, then those of the labels."""
+        named = [(label, m) for label, moments in self.interventions.items() for m in moments]
+        return [(self.control_name, self.control), *named]
+
+    @property
     def n_features(self) -> int:
         return self.control.n_features
 

@@ -27,8 +27,7 @@ from jigsaw_crl.evidence.effects import INTERVAL
 from jigsaw_crl.report.contents import describe
 from jigsaw_crl.report.drawing import Edge, Picture
 from jigsaw_crl.report.pairs import LEFT_OUT, pack, pack_texts
-from jigsaw_crl.result.exports import graphml, order_csv
-from jigsaw_crl.result.folder import is_report
+from jigsaw_crl.result.folder import graphml, is_report, order_csv
 from jigsaw_crl.result.result import Result
 
 __all__ = ["render_report", "svg", "write_report"]

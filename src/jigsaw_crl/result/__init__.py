@@ -2,11 +2,11 @@
 
 ==============  ====================================================================
 `result`        `Result`
-`left_out`      the labels and clients that it leaves out
-`summary`       the sentence that says which clients can say something about ancestors
+`summary`       what it leaves out, and the sentence that comes first
+`provenance`    where it comes from
+`difference`    what changed since an earlier one
 `document`      `result.json`: schema, writer and reader
 `folder`        the result folder, read and written in one step
-`exports`       GraphML, DOT, JSON and CSV
 ==============  ====================================================================
 """
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
@@ -73,22 +72,11 @@ class Difference:
     verdicts: tuple[Changed, ...]
     effects: tuple[ChangedEffect, ...]
 
-    def to_document(self) -> dict[str, Any]:
-        """The difference as plain JSON values."""
-        return asdict(self)
-
     @property
     def summary(self) -> str:
         """One sentence."""
-        words = [
-            f"{few(names)} {verb}"
-            for names, verb in (
-                (self.joined, "joined"),
-                (self.left, "left"),
-                (self.changed, "changed"),
-            )
-            if names
-        ]
+        sites = {"joined": self.joined, "left": self.left, "changed": self.changed}
+        words = [f"{few(names)} {verb}" for verb, names in sites.items() if names]
         words += ["what you said changed"] if self.knowledge else []
         verdicts, effects = len(self.verdicts), len(self.effects)
         counts = f"{pluralise(verdicts, 'verdict')} and {pluralise(effects, 'effect')}"
@@ -97,6 +85,8 @@ class Difference:
 
 def difference(old: Result, new: Result) -> Difference:
     """What changed from one result to another, on the labels that both have.
+
+    Effects changed that came, went, or moved by more than an earlier standard error.
 
     Examples
     --------
@@ -108,14 +98,11 @@ def difference(old: Result, new: Result) -> Difference:
     ('client-1',)
     """
     before, after = ({f.client: f for f in r.order.fragments} for r in (old, new))
-    joined = tuple(name for name in after if name not in before)
-    left = tuple(name for name in before if name not in after)
-    other = tuple(
-        name for name in after if name in before and after[name].to_json() != before[name].to_json()
-    )
+    joined, left = set(after) - set(before), set(before) - set(after)
+    changed = {x for x in set(before) & set(after) if before[x].to_json() != after[x].to_json()}
     moved = {
         name: {x for sites in (before, after) if name in sites for x in sites[name].labels}
-        for name in (*joined, *left, *other)
+        for name in sorted(joined | left | changed)
     }
 
     def because(pair: tuple[str, str]) -> tuple[str, ...]:
@@ -123,43 +110,27 @@ def difference(old: Result, new: Result) -> Difference:
 
     one, two = old.order, new.order
     common = [label for label in two.labels if label in one.labels]
-    pairs = [p for p in permutations(common, 2) if one.verdict(*p) is not two.verdict(*p)]
+    verdicts, effects = [], []
+    for pair in permutations(common, 2):
+        said, again = str(one.verdict(*pair)), str(two.verdict(*pair))
+        if said != again:
+            p, q = (round(order.probability(*pair), 3) for order in (one, two))
+            verdicts.append(Changed(*pair, said, again, p, q, because(pair)))
+    tables = [r.effects.set_index(["cause", "effect"]) for r in (old, new)]
+    both = tables[0].join(tables[1], how="outer", lsuffix="_before", rsuffix="_after", sort=True)
+    columns = both.total_before, both.total_after, both.standard_error_before
+    for (a, d), was, now, error in zip(both.index, *columns, strict=True):
+        other = abs(now - was) > error or np.isnan(was) != np.isnan(now)
+        if other and {a, d} <= set(common):
+            first, second = (None if np.isnan(x) else round(float(x), 3) for x in (was, now))
+            effects.append(ChangedEffect(a, d, first, second, because((a, d))))
     return Difference(
-        joined=joined,
-        left=left,
-        changed=other,
+        joined=tuple(sorted(joined)),
+        left=tuple(sorted(left)),
+        changed=tuple(sorted(changed)),
         new_labels=tuple(x for x in two.labels if x not in one.labels),
         lost_labels=tuple(x for x in one.labels if x not in two.labels),
         knowledge=one.options.knowledge != two.options.knowledge,
-        verdicts=tuple(
-            Changed(
-                *pair,
-                before=str(one.verdict(*pair)),
-                after=str(two.verdict(*pair)),
-                probability_before=round(one.probability(*pair), 3),
-                probability_after=round(two.probability(*pair), 3),
-                because=because(pair),
-            )
-            for pair in pairs
-        ),
-        effects=tuple(
-            ChangedEffect(*pair, *values, because(pair))
-            for pair, values in _changed_effects(old, new).items()
-            if {*pair} <= {*common}
-        ),
+        verdicts=tuple(verdicts),
+        effects=tuple(effects),
     )
-
-
-def _changed_effects(
-    old: Result, new: Result
-) -> dict[tuple[str, str], tuple[float | None, float | None]]:
-    """Effects that came, went, or moved by more than an earlier standard error."""
-    tables = [r.effects.set_index(["cause", "effect"]) for r in (old, new)]
-    both = tables[0].join(tables[1], how="outer", lsuffix="_before", rsuffix="_after", sort=True)
-    found: dict[tuple[str, str], tuple[float | None, float | None]] = {}
-    columns = both.total_before, both.total_after, both.standard_error_before
-    for pair, before, after, error in zip(both.index, *columns, strict=True):
-        if abs(after - before) > error or np.isnan(before) != np.isnan(after):
-            values = [None if np.isnan(x) else round(float(x), 3) for x in (before, after)]
-            found[pair] = values[0], values[1]
-    return found

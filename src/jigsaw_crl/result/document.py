@@ -103,30 +103,14 @@ class OrderDocument(Closed):
     witnesses: Annotated[WholeNumber, Field(ge=1)] | Literal["fifth"] | None = None
 
     def order(self, fragments: list[Fragment]) -> GlobalOrder:
-        """The order of these fragments.
-
-        Raises
-        ------
-        ValueError
-            The document and the fragments contradict each other.
-        """
-        if not fragments:
-            raise ValueError("there are no fragments")
+        """The order of these fragments; a `ValueError` if the two contradict each other."""
         panel = read_fragments(fragments, Knowledge.from_document(self.knowledge or {}))
-        shape = (len(panel.labels), len(panel.labels))
-        exact, probabilities = self.mode == "exact", np.array(self.probabilities, dtype=np.float64)
-        given = {
-            "verdicts": np.array(self.verdicts, dtype=np.int8),
-            "why": np.array(self.why, dtype=np.int8),
-            "decoded": np.array(self.decoded, dtype=bool),
-        }
         if tuple(self.labels) != panel.labels:
             raise ValueError("the order's labels are not those of the fragments")
-        if {table.shape for table in (probabilities, *given.values())} != {shape}:
-            raise ValueError("a matrix does not have one row and column per label")
         if set(self.client_weights) != set(panel.clients):
             raise ValueError("the weights are not those of the fragments' clients")
         number = {client: k for k, client in enumerate(panel.clients)}
+        exact, probabilities = self.mode == "exact", np.array(self.probabilities, dtype=np.float64)
         order = GlobalOrder(
             panel=panel,
             use=Use(
@@ -138,7 +122,9 @@ class OrderDocument(Closed):
                 copies=tuple(tuple(number[name] for name in group) for group in self.copies),
             ),
             mode=self.mode,
-            **given,
+            verdicts=np.array(self.verdicts, dtype=np.int8),
+            why=np.array(self.why, dtype=np.int8),
+            decoded=np.array(self.decoded, dtype=bool),
             chances=None if exact else probabilities,
             notes=tuple(self.notes),
             seed=self.seed,
@@ -173,18 +159,17 @@ class ResultDocument(Document):
     provenance: dict[str, Any]
     proposal: Proposal | None
 
-    def _check_sizes(self) -> None:
-        """Refuse labels that the tables do not have, before memory is asked for by their number."""
-        order, p = self.order, len(self.order.labels)
-        tables = (order.verdicts, order.why, order.decoded, order.probabilities)
-        if any([len(row) for row in table] != [p] * p for table in tables):
-            raise ValueError("a matrix does not have one row and column per label")
-        if not {x for f in self.fragments for x in f.labels} <= set(order.labels):
-            raise ValueError("the order's labels are not those of the fragments")
-
     def result(self, path: object) -> Result:
         """The result; a `ValueError` or the like if the parts contradict each other."""
-        self._check_sizes()
+        p = len(self.order.labels)
+        tables = (self.order.verdicts, self.order.why, self.order.decoded, self.order.probabilities)
+        # First of all: memory is asked for by the number of labels.
+        if any([len(row) for row in table] != [p] * p for table in tables):
+            raise ValueError("a matrix does not have one row and column per label")
+        if {x for f in self.fragments for x in f.labels} != set(self.order.labels):
+            raise ValueError("the order's labels are not those of the fragments")
+        if not self.fragments:
+            raise ValueError("there are no fragments")
         fragments = [given.fragment(path) for given in self.fragments]
         order = self.order.order(fragments)
         groups = {given.client: given for given in self.refined}

@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.tables import all_effects_frame
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import (
     Ours,
@@ -28,10 +30,14 @@ from jigsaw_crl.base.files import (
     writable,
     write_text,
 )
+from jigsaw_crl.base.labels import csv_cell
 from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.locking import locked
 
 if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
     from jigsaw_crl.result.result import Result
 
 __all__ = [
@@ -39,8 +45,10 @@ __all__ = [
     "RESULT",
     "check_finished",
     "check_folder",
+    "graphml",
     "is_report",
     "load_result",
+    "order_csv",
     "texts_of",
     "write_folder",
 ]
@@ -71,6 +79,33 @@ _OURS: dict[str, Ours] = {
     EFFECTS: lambda seen: seen.startswith(b"cause,effect,total,"),
     GRAPH: _is_graph,
 }
+
+
+def order_csv(order: GlobalOrder) -> str:
+    """The table of `GlobalOrder.to_frame` as CSV, numbers with four decimals.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
+    >>> order_csv(order).splitlines()[1]
+    'z1,z2,ancestor,1.0000,2,0,,,,,0,False'
+    """
+    return _csv(order.to_frame(), "%.4f")
+
+
+def _csv(table: pd.DataFrame, number: str) -> str:
+    """A table whose first two columns are labels; none of them is a spreadsheet's formula."""
+    for column in table.columns[:2]:
+        table[column] = table[column].map(csv_cell)
+    return str(table.to_csv(index=False, lineterminator="\n", float_format=number))
+
+
+def graphml(graph: nx.DiGraph[str]) -> str:
+    """GraphML text, nodes named by their labels."""
+    import networkx as nx  # here for start-up time
+
+    return "\n".join(nx.generate_graphml(graph)) + "\n"
 
 
 def load_result(folder: str | os.PathLike[str]) -> Result:
@@ -149,19 +184,13 @@ def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
 
 
 def check_folder(root: Path, *, inputs: Iterable[Path | None] = (), force: bool = False) -> None:
-    """Refuse a folder in which the result would overwrite a file that is not ours.
+    """Refuse a folder in which the result would overwrite an input, or a file that is not ours.
 
-    Parameters
-    ----------
-    root : Path
-    inputs : iterable of Path or None
-        What the command reads; never overwritten.
-    force : bool
-        Overwrite other files that have the names of a result's files.
+    With `force`, files that are not ours and have the names of a result's files are overwritten.
     """
     if root.exists() and not root.is_dir():
         raise InputError("this is a file", "Name a folder for the result.", path=root)
-    given = [path for path in inputs if path is not None]
+    given = list(inputs)
     for name, ours in _OURS.items():
         if not (root / COMPLETE / name).exists():
             # What waits in a complete stage was checked when it was written.
@@ -181,17 +210,13 @@ def check_finished(root: Path) -> None:
 
 def texts_of(result: Result) -> dict[str, str]:
     """The content of every file of the folder; empty for one that it does not have."""
-    # Imported here for start-up time: it loads networkx, which results that stay in memory spare.
-    from jigsaw_crl.result.exports import effects_csv, graphml, order_csv
-
-    order = result.order
+    order, effects = result.order, all_effects_frame(result.order)
     linear = order.effects is not None
-    given = linear or len(result.effects) > 0
     return {
         RESULT: json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False),
         ORDER: order_csv(order),
         HASSE: graphml(order.hasse()),
-        EFFECTS: effects_csv(order) if given else "",
+        EFFECTS: _csv(effects, "%.6g") if linear or len(effects) else "",
         GRAPH: graphml(result.graph) if linear else "",
         REPORT: late_method("page.html")(result),
     }

@@ -12,11 +12,20 @@ from jigsaw_crl.diagnostics import ClientReport
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.study.folder import Study
 
-__all__ = ["provenance_of", "with_sites", "without_sites"]
+__all__ = ["provenance_of", "with_sites"]
 
 
 def provenance_of(study: Study, seed: int, reports: Iterable[ClientReport]) -> dict[str, Any]:
     """Versions, seed, files, sample sizes and spectra of a recovery."""
+    incomplete = {
+        client.name: gaps
+        for client in study
+        if (gaps := [
+            {"regime": name, "rows": m.incomplete.gaps, "count_as": m.uncounted().n}
+            for name, m in client.named_regimes
+            if m.incomplete is not None and m.incomplete.gaps
+        ])
+    }  # fmt: skip
     return {
         "version": __version__,
         "versions": {
@@ -28,24 +37,9 @@ def provenance_of(study: Study, seed: int, reports: Iterable[ClientReport]) -> d
         "sources": dict(study.sources),
         "sha256": dict(study.fingerprints),
         "n_samples": {client.name: client.n_samples for client in study},
-        **_incomplete(study),
+        **({"incomplete": incomplete} if incomplete else {}),
         "spectra": {report.client: _spectrum(report) for report in reports},
     }
-
-
-def _incomplete(study: Study) -> dict[str, Any]:
-    """Rows with missing values that were used, by client and regime; empty if there are none."""
-    found: dict[str, Any] = {}
-    for client in study:
-        regimes = [(client.control_name, client.control)]
-        regimes += [(label, m) for label, ms in client.interventions.items() for m in ms]
-        own = [
-            {"regime": r, "rows": m.incomplete.gaps, "count_as": m.uncounted().n}
-            for r, m in regimes
-            if m.incomplete is not None and m.incomplete.gaps
-        ]
-        found |= {client.name: own} if own else {}
-    return {"incomplete": found} if found else {}
 
 
 def _spectrum(report: ClientReport) -> dict[str, Any]:
@@ -55,30 +49,25 @@ def _spectrum(report: ClientReport) -> dict[str, Any]:
 
 
 def with_sites(
-    provenance: Mapping[str, Any], new: Iterable[Fragment], reports: Mapping[str, ClientReport]
+    provenance: Mapping[str, Any],
+    gone: Collection[str],
+    new: Collection[Fragment],
+    reports: Mapping[str, ClientReport],
 ) -> dict[str, Any]:
-    """The provenance with the names, sample sizes and spectra of further sites."""
-    out = dict(provenance)
-    added = [*out.get("added", ()), *(f.client for f in new)]
-    if added:
-        out["added"] = added
-    if "n_samples" in out:
-        out["n_samples"] = {**out["n_samples"], **{f.client: f.n_samples for f in new}}
-    if "spectra" in out:
-        more = {name: _spectrum(report) for name, report in reports.items()}
-        out["spectra"] = {**out["spectra"], **more}
-    return out
-
-
-def without_sites(provenance: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
-    """The provenance without what it says of some sites; their names are listed as removed."""
+    """The provenance without what it says of some sites, and with what is known of new ones."""
     out = {
         key: {name: own for name, own in value.items() if name not in gone}
         if isinstance(value, Mapping)
         else value
         for key, value in provenance.items()
     }
+    added = [*(x for x in out.get("added", ()) if x not in gone), *(f.client for f in new)]
+    if added or "added" in out:
+        out["added"] = added
     if gone:
-        out["added"] = [name for name in out.get("added", ()) if name not in gone]
         out["removed"] = sorted({*out.get("removed", ()), *gone})
+    if "n_samples" in out:
+        out["n_samples"] |= {f.client: f.n_samples for f in new}
+    if "spectra" in out:
+        out["spectra"] |= {name: _spectrum(report) for name, report in reports.items()}
     return out

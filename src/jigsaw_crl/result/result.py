@@ -29,8 +29,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE, TOTAL
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.folder import write_folder
-from jigsaw_crl.result.left_out import LeftOut, left_out
-from jigsaw_crl.result.summary import summarise
+from jigsaw_crl.result.summary import LeftOut, left_out, summarise
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -81,7 +80,16 @@ class Result:
         object.__setattr__(self, "fragments", FrozenMapping(self.fragments))
         object.__setattr__(self, "diagnostics", tuple(self.diagnostics))
         object.__setattr__(self, "provenance", FrozenMapping(self.provenance))
-        _check_one_set(self)
+        sent = {f.client: f for f in self.order.fragments}
+        if sent.keys() != self.fragments.keys() or not all(
+            f.labels == self.fragments[name].labels
+            and np.array_equal(f.evidence, self.fragments[name].evidence, equal_nan=True)
+            for name, f in sent.items()
+        ):
+            raise InputError(
+                "the fragments are not those that the order was assembled from",
+                "Pass order.fragments, by client name.",
+            )
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -106,7 +114,7 @@ class Result:
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """Labels of clients, and whole clients, that were not used, and why."""
-        return tuple(left_out(self.diagnostics, self.fragments))
+        return left_out(self.diagnostics, self.fragments)
 
     @property
     def lost_labels(self) -> Mapping[str, tuple[LeftOut, ...]]:
@@ -124,11 +132,9 @@ class Result:
         rows = self.provenance.get("n_samples")
         found: dict[str, list[LeftOut]] = {}
         for part in self.left_out:
-            names = [part.label] if part.label is not None else []
-            if not names and isinstance(rows, Mapping):
-                # Of a whole client: all its regimes but the first, which is the control.
-                names = list(rows.get(part.client) or ())[1:]
-            for name in names:
+            # Of a whole client: all its regimes but the first, which is the control.
+            own = [] if rows is None else list(rows.get(part.client) or ())[1:]
+            for name in own if part.label is None else [part.label]:
                 if name not in self.order.labels:
                     found.setdefault(name, []).append(part)
         return {name: tuple(found[name]) for name in sorted(found)}
@@ -141,8 +147,7 @@ class Result:
         (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
         high (95 % interval of the estimate, and the total in it), sites, heterogeneity_p (the
         probability that sites differ so much by chance), verdict, kind. Where both labels have a
-        sensor with a unit (`Client.with_sensors`), also in_units and unit; the scale of the sensors
-        is taken as known. In a system that is not
+        sensor with a unit (`Client.with_sensors`), also in_units and unit. In a system that is not
         linear the kind is "average effect at this dose": what the intervention did as it was
         applied, in standard deviations of the effect.
 
@@ -154,11 +159,7 @@ class Result:
         >>> sorted(result.effects.columns)[:4]
         ['cause', 'effect', 'heterogeneity_p', 'high']
         """
-        return self._in_units(all_effects_frame(self.order))
-
-    def _in_units(self, effects: pd.DataFrame) -> pd.DataFrame:
-        """Effects with `in_units` and `unit`, where labels have sensors with units."""
-        own = self.loadings
+        effects, own = all_effects_frame(self.order), self.loadings
         tied = own[(own["up"]) & (own["unit"] != "") & (own["per"] == "sd")]
         tied = tied.drop_duplicates("label").set_index("label")
         if tied.empty or effects.empty:
@@ -374,19 +375,4 @@ class Result:
             f"Result({pluralise(len(self.fragments), 'client')}, "
             f"{pluralise(len(self.order.labels), 'label')}: {tally(self.order.counts)}; "
             f"{pluralise(len(self.diagnostics), 'finding')})"
-        )
-
-
-def _check_one_set(result: Result) -> None:
-    """Refuse an order that rests on other fragments than those beside it."""
-    sent = {f.client: f for f in result.order.fragments}
-    own = result.fragments
-    if sent.keys() != own.keys() or not all(
-        f.labels == own[name].labels
-        and np.array_equal(f.evidence, own[name].evidence, equal_nan=True)
-        for name, f in sent.items()
-    ):
-        raise InputError(
-            "the fragments are not those that the order was assembled from",
-            "Pass order.fragments, by client name.",
         )

@@ -1,20 +1,65 @@
-"""The one sentence that `check`, `recover`, the report and notebooks tell first and last."""
+"""What was left out and why, and the sentence that `check`, `recover` and the report tell first."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import Outcome
-from jigsaw_crl.result.left_out import LeftOut
 
-__all__ = ["summarise"]
+__all__ = ["LeftOut", "left_out", "summarise"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A label of one client, or a whole client, that was not used.
+
+    Parameters
+    ----------
+    client : str
+    label : str or None
+        None where the whole client was left out.
+    check : str
+        The check that excluded it, for instance ``"several-targets"``.
+    because : str
+        The message of the finding.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.result.summary import LeftOut
+    >>> print(LeftOut("lab-1", "pump", "several-targets", "the regime moves more than one node"))
+    pump of lab-1, because the regime moves more than one node
+    """
+
+    client: str
+    label: str | None
+    check: str
+    because: str
+
+    def __str__(self) -> str:
+        what = f"client {self.client}" if self.label is None else f"{self.label} of {self.client}"
+        return f"{what}, because {self.because}"
+
+
+def left_out(findings: Iterable[Finding], used: Collection[str]) -> tuple[LeftOut, ...]:
+    """Labels and clients that errors among the findings exclude; `used` are the clients left."""
+    out: dict[tuple[str, str | None], LeftOut] = {}
+    for f in findings:
+        if f.severity != "error" or f.client is None or (f.client in used and f.regime is None):
+            continue
+        label = f.regime if f.client in used else None
+        # An error about the client itself explains better why all of it is left out.
+        if (f.client, label) not in out or (label is None and f.regime is None):
+            out[f.client, label] = LeftOut(f.client, label, f.check, f.message)
+    return tuple(out.values())
 
 
 def summarise(
     outcomes: Mapping[str, Outcome],
     withheld: Collection[str] = (),
-    left_out: Iterable[LeftOut] = (),
+    left_out: Collection[LeftOut] = (),
 ) -> str:
     """How many clients can say something about ancestors, why the others cannot, what to do.
 
@@ -24,7 +69,7 @@ def summarise(
         Of each client that is used.
     withheld : collection of str
         Clients whose evidence is withheld because the system is not linear.
-    left_out : iterable of LeftOut
+    left_out : collection of LeftOut
 
     Examples
     --------
@@ -34,49 +79,50 @@ def summarise(
     1 of 2 clients can say something about ancestors: the other one changed noise or mean alone, as
     far as its rows tell. Make these interventions hard.
     """
-    parts = list(left_out)
-    out = {part.client for part in parts if part.label is None}
+    gone = {part.client for part in left_out if part.label is None}
     bent = set(withheld) & set(outcomes)
     mute = {name for name, o in outcomes.items() if o.code == "not-identified"} - bent
-    total, silent = len(outcomes) + len(out), len(out) + len(bent) + len(mute)
-    why, remedies = [], []
-    if mute:
-        its = "its" if len(mute) == 1 else "their"
-        why.append((len(mute), f"changed noise or mean alone, as far as {its} rows tell"))
-        remedies.append("Make these interventions hard.")
-    if bent:
-        why.append((len(bent), "saw a system that is not linear, and nothing is stated there"))
-        remedies.append(
-            "In a system that is not linear, interventions must be hard and shift the mean."
-        )
-    if out:
-        why.append((len(out), f"{'is' if len(out) == 1 else 'are'} left out"))
-        remedies.append("The findings say why, and what to do.")
-    labels = len(parts) - sum(part.label is None for part in parts)
-    if labels:
-        remedies.append(
-            f"{pluralise(labels, 'label')} of single clients "
-            f"{'is' if labels == 1 else 'are'} left out: see the findings."
-        )
-    return " ".join([_who(total, total - silent) + _because(why, total, silent) + ".", *remedies])
+    its = "its" if len(mute) == 1 else "their"
+    reasons = [
+        (
+            len(mute),
+            f"changed noise or mean alone, as far as {its} rows tell",
+            "Make these interventions hard.",
+        ),
+        (
+            len(bent),
+            "saw a system that is not linear, and nothing is stated there",
+            "In a system that is not linear, interventions must be hard and shift the mean.",
+        ),
+        (
+            len(gone),
+            f"{'is' if len(gone) == 1 else 'are'} left out",
+            "The findings say why, and what to do.",
+        ),
+    ]
+    told = [reason for reason in reasons if reason[0]]
+    total, silent = len(outcomes) + len(gone), sum(reason[0] for reason in told)
+    why = [f"{n} {text}" for n, text, _ in told]
+    if len(told) == 1:
+        others = "the other one" if silent == 1 else f"the other {silent}"
+        all_of_them = "it" if total == 1 else "they"
+        why = [f"{all_of_them if silent == total else others} {told[0][1]}"]
+    sentence = ": ".join([_who(total, total - silent), *([", ".join(why)] if why else [])])
+    said = [f"{sentence}.", *(remedy for _, _, remedy in told)]
+    if labels := sum(part.label is not None for part in left_out):
+        many = pluralise(labels, "label")
+        are = "is" if labels == 1 else "are"
+        said.append(f"{many} of single clients {are} left out: see the findings.")
+    return " ".join(said)
 
 
 def _who(total: int, speaking: int) -> str:
+    """How many of the clients can say something."""
     if total == 1:
-        return f"The client can {'say something' if speaking else 'say nothing'} about ancestors"
+        return f"The client can say {'something' if speaking else 'nothing'} about ancestors"
+    who = f"{speaking} of {total}"
     if speaking == total:
-        everyone = "Both" if total == 2 else f"All {total}"
-        return f"{everyone} clients can say something about ancestors"
+        who = "Both" if total == 2 else f"All {total}"
     if not speaking:
         return f"None of the {total} clients can say anything about ancestors"
-    return f"{speaking} of {total} clients can say something about ancestors"
-
-
-def _because(why: list[tuple[int, str]], total: int, silent: int) -> str:
-    if not why:
-        return ""
-    if len(why) == 1 and total == silent:
-        return f": {'it' if total == 1 else 'they'} {why[0][1]}"
-    if len(why) == 1:
-        return f": the other {'one' if silent == 1 else silent} {why[0][1]}"
-    return ": " + ", ".join(f"{n} {text}" for n, text in why)
+    return f"{who} clients can say something about ancestors"
