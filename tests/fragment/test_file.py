@@ -56,7 +56,18 @@ def test_the_file_has_the_documented_fields_and_no_basis():
     written = json.loads(fragment().to_json())
     assert set(written) == {
         *("format", "version", "client", "method", "labels", "blocks", "block_covers"),
-        *("districts", "n_samples", "outcome", "findings", "bayes", "statements"),
+        *(
+            "districts",
+            "n_samples",
+            "outcome",
+            "findings",
+            "bayes",
+            "soft",
+            "statements",
+            "hard",
+            "shares",
+            "rank_one",
+        ),
     }
     assert Fragment.from_json(fragment().to_json()).basis is None
     assert "NaN" not in fragment().to_json()
@@ -226,14 +237,6 @@ def test_any_value_of_a_field_is_read_or_refused_in_one_line(value, field):
         assert_one_line(error)
         return
     assert_same(f, Fragment.from_json(f.to_json()))
-
-
-def test_a_file_without_lean_and_single_is_read_as_if_there_were_none():
-    old = document()
-    del old["bayes"]["lean"], old["bayes"]["single"]
-    bayes = Fragment.from_json(json.dumps(old)).bayes
-    assert not bayes.lean.any()
-    assert not any(bayes.single)
 
 
 def test_a_finding_without_a_client_is_about_the_fragments_own():

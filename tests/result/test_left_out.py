@@ -15,6 +15,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.notebook import result_html
+from jigsaw_crl.result.summary import summarise
 
 Regimes = dict[str, np.ndarray]
 
@@ -196,3 +197,12 @@ def test_the_examples_of_what_is_left_out_run():
     found = doctest.testmod(jigsaw_crl.result.result)
     assert found.attempted > 20
     assert found.failed == 0
+
+
+def test_a_summary_says_first_that_nothing_is_decided():
+    found = summarise({"one": jc.Outcome(), "two": jc.Outcome("not-identified", "", "")}, (), (), 6)
+    assert found.startswith("Nothing is decided: none of 6 ordered pairs has enough evidence")
+    assert "1 of 2 clients can say something about ancestors" in found
+    mute = summarise({"one": jc.Outcome("not-identified", "", "")}, (), (), 6)
+    assert mute.startswith("The client can say nothing about ancestors")
+    assert jc.recover(jc.simulate.setting("A", 0).clients()).summary.startswith("All 5 clients")

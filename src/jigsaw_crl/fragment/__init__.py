@@ -4,8 +4,7 @@
 `fragment`      `Fragment` and its parts
 `file`          the JSON documents
 `reading`       fragment files, written at a site and read by a coordinator
-`latents`       rows to latents
-`loadings`      which sensors carry which latent
+`latents`       rows to latents, and which sensors carry which latent
 ==============  ====================================================================
 """
 

@@ -40,68 +40,65 @@ __all__ = [
 
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
-    """The fragment's file as plain JSON values."""
-    position, block_position = fragment._position, {b: i for i, b in enumerate(fragment.blocks)}
+    """The fragment's file as plain JSON values; what there is nothing to say about is None."""
+    number, order = {b: i for i, b in enumerate(fragment.blocks)}, fragment.block_order
+    districts, said, hard = fragment.districts, fragment.statements, fragment.hard
 
     def numbers(labels: Iterable[str]) -> list[int]:
-        return sorted(position[x] for x in labels)
+        return sorted(map(fragment.index, labels))
 
-    document: dict[str, Any] = {
+    return {
         "format": "jigsaw-crl/fragment",
         "version": 1,
         "client": fragment.client,
         "method": fragment.method,
         "labels": list(fragment.labels),
         "blocks": [numbers(b) for b in fragment.blocks],
-        "block_covers": sorted(
-            [block_position[a], block_position[d]] for a, d in fragment.block_order.covers()
-        ),
-        "districts": None
-        if fragment.districts is None
-        else [numbers(d) for d in fragment.districts],
+        "block_covers": sorted([number[a], number[d]] for a, d in order.covers()),
+        "districts": None if districts is None else [numbers(d) for d in districts],
         "n_samples": None if fragment.n_samples is None else dict(fragment.n_samples),
         "outcome": asdict(fragment.outcome),
         "findings": [f.to_document() for f in fragment.findings],
-        "bayes": None,
-        "statements": None,
+        "bayes": _factors(fragment.bayes),
+        "soft": _factors(fragment.soft),
+        "statements": None
+        if said is None
+        else {
+            "ancestor": said.ancestor.tolist(),
+            "one_of": [[numbers(c), fragment.index(d)] for c, d in said.one_of],
+            "spouses": None if said.spouses is None else sorted(map(numbers, said.spouses)),
+        },
+        "hard": None
+        if hard is None
+        else {
+            "labels": np.flatnonzero(hard.hard).tolist(),
+            "moved": list(hard.moved),
+            "up": list(hard.up),
+            "total": _sizes(hard.total),
+            "applied": _sizes(hard.applied),
+        },
+        "shares": _sizes(fragment.shares),
+        "rank_one": fragment.rank_one,
     }
-    for name in ("bayes", "soft"):
-        if getattr(fragment, name) is not None:
-            document[name] = _factors(getattr(fragment, name))
-    if fragment.statements is not None:
-        spouses = fragment.statements.spouses
-        document["statements"] = {
-            "ancestor": fragment.statements.ancestor.tolist(),
-            "one_of": [[numbers(c), position[d]] for c, d in fragment.statements.one_of],
-            "spouses": None if spouses is None else sorted(numbers(s) for s in spouses),
-        }
-    if fragment.hard is not None:
-        document["hard"] = {
-            "labels": [i for i, hard in enumerate(fragment.hard.hard) if hard],
-            "moved": list(fragment.hard.moved),
-            **({"up": list(fragment.hard.up)} if fragment.hard.up else {}),
-            "total": _sizes(fragment.hard.total),
-            "applied": _sizes(fragment.hard.applied),
-        }
-    if fragment.shares is not None:
-        document["shares"] = _sizes(fragment.shares)
-    if fragment.rank_one is not None:
-        document["rank_one"] = fragment.rank_one
-    return document
 
 
-def _factors(bayes: BayesFactors) -> dict[str, Any]:
+def _factors(bayes: BayesFactors | None) -> dict[str, Any] | None:
+    """Bayes factors as plain JSON values."""
+    if bayes is None:
+        return None
+    tables = {name: _without_nan(getattr(bayes, name)) for name in ("ancestor", "district", "lean")}
     return {
         "scales": list(bayes.scales),
-        "ancestor": _without_nan(bayes.ancestor),
-        "district": _without_nan(bayes.district),
-        "lean": _without_nan(bayes.lean),
-        "single": [i for i, alone in enumerate(bayes.single) if alone],
+        **tables,
+        "single": np.flatnonzero(bayes.single).tolist(),
         "settled": np.argwhere(bayes.settled).tolist(),
     }
 
 
-def _sizes(sizes: Sizes) -> dict[str, Any]:
+def _sizes(sizes: Sizes | None) -> dict[str, Any] | None:
+    """Estimates and errors as plain JSON values."""
+    if sizes is None:
+        return None
     return {"value": _without_nan(sizes.value), "error": _without_nan(sizes.error)}
 
 
@@ -129,30 +126,57 @@ class _BayesDocument(Closed):
     scales: list[Annotated[Number, Field(gt=0)]] = Field(min_length=1, max_length=10)
     ancestor: list[list[list[Number | None]]]
     district: list[list[Number | None]]
-    # Absent in files from before these two were written.
-    lean: list[list[Number | None]] = Field(default=[])
-    single: list[_Index] = Field(default=[])
-    settled: list[tuple[_Index, _Index]] = Field(default=[])
+    lean: list[list[Number | None]]
+    single: list[_Index]
+    settled: list[tuple[_Index, _Index]]
+
+    def factors(self, p: int) -> BayesFactors:
+        single, settled = np.zeros(p, dtype=bool), np.zeros((p, p), dtype=bool)
+        single[self.single] = True
+        for pair in self.settled:
+            settled[pair] = True
+        return BayesFactors(
+            tuple(self.scales),
+            _table(self.ancestor),
+            _table(self.district),
+            _table(self.lean),
+            tuple(single.tolist()),
+            settled,
+        )
 
 
 class _SizesDocument(Closed):
     value: list[list[Number | None]]
     error: list[list[Number | None]]
 
+    def sizes(self) -> Sizes:
+        return Sizes(_table(self.value), _table(self.error))
+
 
 class _HardDocument(Closed):
     labels: list[_Index]
     moved: list[Annotated[WholeNumber, Field(ge=0, le=1)]] = Field(max_length=_MAX_LABELS)
+    up: list[Annotated[WholeNumber, Field(ge=-1, le=1)]] = Field(max_length=_MAX_LABELS)
     total: _SizesDocument
     applied: _SizesDocument
-    # Absent where no sensor is named.
-    up: list[Annotated[WholeNumber, Field(ge=-1, le=1)]] = Field(default=[], max_length=_MAX_LABELS)
+
+    def effects(self, p: int) -> Effects:
+        hard = np.zeros(p, dtype=bool)
+        hard[self.labels] = True
+        sizes = self.total.sizes(), self.applied.sizes()
+        return Effects(tuple(hard.tolist()), tuple(self.moved), *sizes, tuple(self.up))
 
 
 class _StatementsDocument(Closed):
     ancestor: list[list[Annotated[WholeNumber, Field(ge=-1, le=1)]]]
     one_of: list[tuple[list[_Index], _Index]]
     spouses: list[tuple[_Index, _Index]] | None
+
+    def statements(self, names: Sequence[str]) -> Statements:
+        candidates = _sets(names, [c for c, _ in self.one_of])
+        one_of = zip(candidates, (names[d] for _, d in self.one_of), strict=True)
+        spouses = None if self.spouses is None else frozenset(_sets(names, self.spouses))
+        return Statements(np.array(self.ancestor, dtype=np.int8), tuple(one_of), spouses)
 
 
 class GroupsDocument(Closed):
@@ -182,12 +206,11 @@ class FragmentDocument(Document):
     outcome: Outcome
     findings: list[Finding]
     bayes: _BayesDocument | None
-    soft: _BayesDocument | None = None
+    soft: _BayesDocument | None
     statements: _StatementsDocument | None
-    # Absent in files from before these two were written, and where there is nothing to say.
-    hard: _HardDocument | None = None
-    shares: _SizesDocument | None = None
-    rank_one: RankOne | None = None
+    hard: _HardDocument | None
+    shares: _SizesDocument | None
+    rank_one: RankOne | None
 
     def fragment(self, path: object | None = None) -> Fragment:
         """The fragment; an `InputError` that names `path` if the fields contradict each other."""
@@ -197,12 +220,8 @@ class FragmentDocument(Document):
             what = error.what if isinstance(error, InputError) else str(error)
             if isinstance(error, IndexError):
                 what = "it refers to a label or block that it does not list"
-            raise InputError(
-                f"the fragment does not hold together: {what}",
-                self.remedy,
-                client=self.client,
-                path=path,
-            ) from None
+            what = f"the fragment does not hold together: {what}"
+            raise InputError(what, self.remedy, client=self.client, path=path) from None
 
     def _check_findings(self) -> None:
         """Raise an error for findings about others, too many of them, or hidden characters."""
@@ -218,71 +237,25 @@ class FragmentDocument(Document):
                 raise ValueError("its outcome or a finding holds a text that is too long")
             if safe_text(text) != text:
                 raise ValueError("its outcome or a finding holds control characters")
-        for finding in self.findings:
-            if finding.client not in (None, self.client):
-                raise ValueError(
-                    f"a finding speaks of {str(finding.client)[:60]!r}, which is not its own client"
-                )
+        for other in {f.client or self.client for f in self.findings} - {self.client}:
+            raise ValueError(f"a finding speaks of {other[:60]!r}, which is not its own client")
 
     def _fragment(self) -> Fragment:
         self._check_findings()
-        names = tuple(self.labels)
-
-        def table(given: Any) -> FloatArray:
-            return np.array(given, dtype=np.float64)
-
-        def sizes(given: _SizesDocument) -> Sizes:
-            return Sizes(table(given.value), table(given.error))
-
-        def factors(given: _BayesDocument | None) -> BayesFactors | None:
-            if given is None:
-                return None
-            (single,) = _sets(names, [given.single])
-            settled = np.zeros((len(names), len(names)), dtype=bool)
-            for a, d in given.settled:
-                settled[a, d] = True
-            return BayesFactors(
-                tuple(given.scales),
-                table(given.ancestor),
-                table(given.district),
-                table(given.lean),
-                tuple(x in single for x in names),
-                settled,
-            )
-
-        hard = None
-        if self.hard is not None:
-            claimed = set(self.hard.labels)
-            hard = Effects(
-                tuple(i in claimed for i in range(len(names))),
-                tuple(self.hard.moved),
-                sizes(self.hard.total),
-                sizes(self.hard.applied),
-                tuple(self.hard.up),
-            )
-        statements = None
-        if self.statements is not None:
-            s = self.statements
-            candidates = _sets(names, [c for c, _ in s.one_of])
-            descendants = (names[d] for _, d in s.one_of)
-            statements = Statements(
-                np.array(s.ancestor, dtype=np.int8),
-                tuple(zip(candidates, descendants, strict=True)),
-                None if s.spouses is None else frozenset(_sets(names, s.spouses)),
-            )
+        names, p = tuple(self.labels), len(self.labels)
         return Fragment(
             client=self.client,
             method=self.method,
             labels=names,
             **groups_of(self, names),
-            bayes=factors(self.bayes),
-            soft=factors(self.soft),
-            statements=statements,
+            bayes=None if self.bayes is None else self.bayes.factors(p),
+            soft=None if self.soft is None else self.soft.factors(p),
+            statements=None if self.statements is None else self.statements.statements(names),
             n_samples=self.n_samples,
             outcome=self.outcome,
             findings=tuple(replace(f, client=self.client) for f in self.findings),
-            hard=hard,
-            shares=None if self.shares is None else sizes(self.shares),
+            hard=None if self.hard is None else self.hard.effects(p),
+            shares=None if self.shares is None else self.shares.sizes(),
             rank_one=self.rank_one,
         )
 
@@ -328,6 +301,11 @@ def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -
         "block_order": PartialOrder.from_pairs(blocks, covers),
         "districts": None if given.districts is None else _sets(labels, given.districts),
     }
+
+
+def _table(given: Any) -> FloatArray:
+    """Nested lists as an array, with NaN for None."""
+    return np.array(given, dtype=np.float64)
 
 
 def _sets(labels: Sequence[str], groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:

@@ -32,7 +32,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.fragment.loadings import Loadings
+from jigsaw_crl.fragment.latents import Loadings, latents_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,14 +195,10 @@ class Fragment(ReadOnlyArrays):
         return {label: i for i, label in enumerate(self.labels)}
 
     def index(self, label: str) -> int:
-        try:
-            return self._position[label]
-        except KeyError:
-            raise InputError(
-                f"this client has no label {label!r}",
-                f"It knows {few(self.labels)}.",
-                client=self.client,
-            ) from None
+        if label not in self._position:
+            known = f"It knows {few(self.labels)}."
+            raise InputError(f"this client has no label {label!r}", known, client=self.client)
+        return self._position[label]
 
     def block_of(self, label: str) -> frozenset[str]:
         self.index(label)
@@ -269,9 +265,6 @@ class Fragment(ReadOnlyArrays):
             Columns follow `labels`. A data frame gives a data frame of the same kind, with one
             column per label.
         """
-        # Imported here for start-up time.
-        from jigsaw_crl.fragment.latents import latents_of
-
         return latents_of(self, rows)
 
     def without_basis(self) -> Fragment:

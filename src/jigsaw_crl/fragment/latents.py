@@ -1,26 +1,80 @@
-"""Rows of a client to its latents: Ẑ = (X − μ) Q̂ᵀ, with μ the mean of the control rows.
+"""Rows of a client to its latents, Ẑ = (X − μ) Q̂ᵀ, and which sensors carry which latent.
 
-Columns of a data frame are compared with those that the client was built from, by name and order:
-a swapped pair of columns would give other latents without a sign of it.
+μ is the mean of the control rows. Columns of a data frame are compared with those that the client
+was built from, by name and order: a swapped pair of columns would give other latents unnoticed.
+
+The response of a sensor to a label is how far it moves when the label is raised by one standard
+deviation of the control and everything downstream follows; of a label whose intervention is soft,
+by one standard deviation of its own noise. Its share is the part of the sensor's variance in the
+control that comes from the label's own noise. A label counts as raised in the direction in which
+the sensor rises that the user named for it (`up`), or else its intervention moved it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.text import did_you_mean, few
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from jigsaw_crl.client.covariates import Covariates
     from jigsaw_crl.client.reduction import Reduction
     from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["in_columns", "latents_of"]
+__all__ = ["Loadings", "in_columns", "latents_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Loadings(ReadOnlyArrays):
+    """Responses of the sensors of one client to its labels.
+
+    Parameters
+    ----------
+    response, share : array, shape (p, n_features)
+        NaN for labels whose direction is not known.
+    whole : tuple of bool
+        Is the response that to one standard deviation of the label, not of its noise?
+    up : mapping of str to str
+        The sensor that the user named for a label.
+    units : mapping of str to str
+        Units of sensors.
+    """
+
+    response: FloatArray
+    share: FloatArray
+    whole: tuple[bool, ...]
+    up: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._copy_read_only("response", "share")
+
+    def frame(self, labels: Sequence[str], features: Sequence[str]) -> pd.DataFrame:
+        """One row per label and sensor, the sensor with the largest share first.
+
+        Columns: label, sensor, response, unit, per ("sd" or "sd of its noise"), share, up (True for
+        the sensor that the user named).
+        """
+        import pandas as pd  # here for start-up time
+
+        rows = []
+        for i in np.flatnonzero(~np.isnan(self.share).any(axis=1)).tolist():
+            label, per = labels[i], "sd" if self.whole[i] else "sd of its noise"
+            for j in np.argsort(-self.share[i], kind="stable").tolist():
+                sensor, response = features[j], float(self.response[i, j])
+                about = self.units.get(sensor, ""), per, self.share[i, j]
+                rows.append((label, sensor, response, *about, self.up.get(label) == sensor))
+        columns = ["label", "sensor", "response", "unit", "per", "share", "up"]
+        return pd.DataFrame(rows, columns=columns)
 
 
 def in_columns(fragment: Fragment, reduction: Reduction | Covariates | None) -> Fragment:
@@ -38,8 +92,7 @@ def latents_of(fragment: Fragment, rows: Any) -> Any:
     InputError
         The fragment has no basis, or the columns are not those of the client.
     """
-    # Imported here for start-up time.
-    import narwhals as nw
+    import narwhals as nw  # here for start-up time
 
     if fragment.basis is None:
         raise InputError(
@@ -50,9 +103,8 @@ def latents_of(fragment: Fragment, rows: Any) -> Any:
     frame = nw.from_native(rows, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return _product(fragment, fragment.basis, rows)
-    names = list(frame.columns)
-    if all(isinstance(name, str) for name in names):  # numbers are pandas' own, no names
-        _check_columns(fragment, names)
+    if all(isinstance(name, str) for name in frame.columns):  # numbers are pandas' own, no names
+        _check_columns(fragment, frame.columns)
     z = _product(fragment, fragment.basis, frame.to_numpy())
     columns = dict(zip(fragment.labels, z.T, strict=True))
     out = nw.from_dict(columns, backend=frame.implementation).to_native()
@@ -62,6 +114,7 @@ def latents_of(fragment: Fragment, rows: Any) -> Any:
 
 
 def _product(fragment: Fragment, basis: FloatArray, rows: Any) -> FloatArray:
+    """(X − μ) Q̂ᵀ of an array."""
     try:
         x = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
@@ -74,26 +127,23 @@ def _product(fragment: Fragment, basis: FloatArray, rows: Any) -> FloatArray:
             "Pass the columns the client was built from, in the same order.",
             client=fragment.client,
         )
-    if fragment.centre is not None:
-        x = x - fragment.centre
-    return np.asarray(x @ basis.T, dtype=np.float64)
+    centre = 0.0 if fragment.centre is None else fragment.centre
+    return np.asarray((x - centre) @ basis.T, dtype=np.float64)
 
 
-def _check_columns(fragment: Fragment, given: list[str]) -> None:
+def _check_columns(fragment: Fragment, given: Sequence[str]) -> None:
     """Refuse columns that are not the client's features, in their order."""
     known = fragment.features
     if known is None or tuple(given) == known:
         return
     unknown = [name for name in given if name not in known]
     missing = [name for name in known if name not in given]
+    what, hint = "the columns are in another order than the client's", ""
+    if missing:
+        what = f"columns are missing: {few(missing)}"
     if unknown:
-        what = f"the client has no column {unknown[0]!r}"
-        if len(unknown) > 1:
-            what = f"the client has no columns {few(unknown)}"
+        named = repr(unknown[0]) if len(unknown) == 1 else few(unknown)
+        what = f"the client has no column{'s' if len(unknown) > 1 else ''} {named}"
         hint = did_you_mean(unknown[0], missing)
-    elif missing:
-        what, hint = f"columns are missing: {few(missing)}", ""
-    else:
-        what, hint = "the columns are in another order than the client's", ""
     wanted = f"Pass the columns the client was built from, in the same order: {few(known)}."
     raise InputError(what, f"{hint} {wanted}".strip(), client=fragment.client)

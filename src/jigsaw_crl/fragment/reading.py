@@ -31,13 +31,7 @@ WITH_KEYS = "Pass the list of the sites' keys: --keys FILE."
 def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) -> Path:
     """Write a fragment as it leaves its site: without the latent basis.
 
-    Parameters
-    ----------
-    fragment : Fragment
-    path : path
-        An earlier fragment is replaced.
-    force : bool
-        Replace a file of another kind as well.
+    An earlier fragment is replaced; a file of another kind with `force` only.
 
     Examples
     --------
@@ -59,20 +53,9 @@ def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) 
 def save_private(fragment: Fragment, path: str | Path, *, force: bool = False) -> Path:
     """Write a fragment with its latent basis, for the site that recovered it.
 
-    Parameters
-    ----------
-    fragment : Fragment
-        As `recover_fragment` or `recover` returns it.
-    path : path
-        An earlier file of this kind is replaced.
-    force : bool
-        Replace a file of another kind as well.
-
-    Returns
-    -------
-    Path
-        The file, which its owner alone can read. Do not share it: it holds the names of the
-        features and the directions of the latents.
+    The fragment is one that `recover_fragment` or `recover` returned. An earlier file of this kind
+    is replaced; one of another kind with `force` only. Its owner alone can read the file. Do not
+    share it: it holds the names of the features and the directions of the latents.
 
     Examples
     --------
@@ -111,14 +94,7 @@ def save_private(fragment: Fragment, path: str | Path, *, force: bool = False) -
 def load_private(path: str | Path) -> Fragment:
     """A fragment with its latent basis, as `save_private` wrote it.
 
-    Examples
-    --------
-    >>> import jigsaw_crl as jc
-    >>> try:
-    ...     jc.load_private("lab-1.private.json")
-    ... except jc.InputError as error:
-    ...     print(error)
-    file 'lab-1.private.json': there is no such file. Check the path.
+    `save_private` has an example.
     """
     # Imported here for start-up time: it loads pydantic.
     from jigsaw_crl.fragment.file import PrivateDocument
@@ -142,16 +118,7 @@ def read_fragment_files(
 def read_fragment(path: str | Path, if_signed: str = WITH_KEYS) -> Fragment:
     """Read one unsigned fragment; everything in it is checked.
 
-    `if_signed` says what to do about a signed one.
-
-    Examples
-    --------
-    >>> import jigsaw_crl as jc
-    >>> try:
-    ...     jc.read_fragment("lab-1.fragment.json")
-    ... except jc.InputError as error:
-    ...     print(error)
-    file 'lab-1.fragment.json': there is no such file. Check the path.
+    `if_signed` says what to do about a signed one; `save_fragment` has an example.
     """
     data = read_bytes(path)
     if is_document("signed-fragment")(data):
@@ -210,9 +177,7 @@ def fragment_paths(given: Iterable[str | Path]) -> list[Path]:
         found = [p for p in inside if p.suffix == ".json" and p.name[0] != "."]
         if not found:
             raise InputError(
-                "the folder has no fragments",
-                "Their names end with .json.",
-                path=path,
+                "the folder has no fragments", "Their names end with .json.", path=path
             )
         paths += found
     return paths

@@ -18,7 +18,7 @@ from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, RankOne, Statements
-from jigsaw_crl.fragment.loadings import Loadings
+from jigsaw_crl.fragment.latents import Loadings
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.effects import Contradicted, Revealed, read_claimed
 from jigsaw_crl.nullcone.judge import SEVERAL, spread_edge

@@ -109,7 +109,10 @@ class Result:
         'All 5 clients can say something about ancestors.'
         """
         outcomes = {name: piece.outcome for name, piece in self.fragments.items()}
-        return summarise(outcomes, self.order.use.withheld, self.left_out)
+        counts = self.order.counts
+        decided = counts["ancestor"] + counts["not ancestor"]
+        undecided = 0 if decided else counts["undetermined"]
+        return summarise(outcomes, self.order.use.withheld, self.left_out, undecided)
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:

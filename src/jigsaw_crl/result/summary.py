@@ -60,6 +60,7 @@ def summarise(
     outcomes: Mapping[str, Outcome],
     withheld: Collection[str] = (),
     left_out: Collection[LeftOut] = (),
+    undecided: int = 0,
 ) -> str:
     """How many clients can say something about ancestors, why the others cannot, what to do.
 
@@ -70,6 +71,8 @@ def summarise(
     withheld : collection of str
         Clients whose evidence is withheld because the system is not linear.
     left_out : collection of LeftOut
+    undecided : int
+        The number of ordered pairs if none of them is decided, otherwise 0.
 
     Examples
     --------
@@ -109,6 +112,10 @@ def summarise(
         why = [f"{all_of_them if silent == total else others} {told[0][1]}"]
     sentence = ": ".join([_who(total, total - silent), *([", ".join(why)] if why else [])])
     said = [f"{sentence}.", *(remedy for _, _, remedy in told)]
+    if undecided and silent < total:
+        pairs = pluralise(undecided, "ordered pair")
+        said.insert(0, f"Nothing is decided: none of {pairs} has enough evidence for a verdict.")
+        said.append("Take more rows, or intervene more strongly: `jigsaw design` says where.")
     if labels := sum(part.label is not None for part in left_out):
         many = pluralise(labels, "label")
         are = "is" if labels == 1 else "are"
