@@ -20,8 +20,7 @@ import numpy as np
 from reporting import header, options, row
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.design import SiteSearch, propose
-from jigsaw_crl.assembly.futures import usual_rows
+from jigsaw_crl.assembly.design import SiteSearch
 from jigsaw_crl.truth.simulate.world import View
 
 KINDS = {
@@ -60,8 +59,7 @@ def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
         others = sorted(rng.choice(order.labels, 6, replace=False).tolist())
         for labels in (list(jc.next_client(order).labels), others):
             left = order.add(new_site(world, labels, n, seed)).undetermined()
-            search = SiteSearch(order, usual_rows(order), 0)
-            chances = search.chances(np.flatnonzero(np.isin(order.labels, labels)))
+            chances = SiteSearch(order).chances(np.flatnonzero(np.isin(order.labels, labels)))
             for pair in order.undetermined():
                 if set(pair) <= set(labels):
                     yield chances[order.indices(*pair)], pair not in left, seed
@@ -77,12 +75,14 @@ def of_kinds(kind: str, seed: int) -> Iterator[Outcome]:
         )
         clients = [(others if k else first).client(k, n_samples=n) for k in range(5)]
         order = jc.recover(clients).order
-        proposal, chances = propose(order, None, None, 0)
+        proposal = jc.next_client(order)
+        at = np.flatnonzero(np.isin(order.labels, proposal.labels))
+        chances = SiteSearch(order).chances(at)
         hard: Literal["soft", "hard"] = "hard" if "hard" in kind else "soft"
         site = new_site(new, list(proposal.labels), n, seed, hard)
         left = order.add(site).undetermined()
         for pair in order.undetermined():
-            yield chances[pair], pair not in left, seed
+            yield chances[order.indices(*pair)], pair not in left, seed
 
 
 def reliability(outcomes: list[Outcome]) -> None:

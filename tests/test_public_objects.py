@@ -38,7 +38,6 @@ def objects() -> dict[str, Any]:
         "GlobalOrder": result.order,
         "GlobalOrder, exact": certain.order,
         "Certificate": certain.order.explain("z1", "z2"),
-        "Design": result.design(size=3),
         "Proposal": jc.next_client(result.order, size=3),
         "Result": result,
         "Result, exact": certain,
@@ -74,7 +73,6 @@ NAMES = [
     *("BayesFactors", "Statements", "PartialOrder", "GlobalOrder", "GlobalOrder, exact"),
     *(
         "Certificate",
-        "Design",
         "Knowledge",
         "Proposal",
         "Result",

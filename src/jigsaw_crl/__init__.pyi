@@ -2,9 +2,6 @@ from .assembly import (
     Certificate as Certificate,
 )
 from .assembly import (
-    Design as Design,
-)
-from .assembly import (
     GlobalOrder as GlobalOrder,
 )
 from .assembly import (

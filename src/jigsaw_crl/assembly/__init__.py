@@ -15,7 +15,7 @@
 `order`         `GlobalOrder`: the result
 `effects`, `directions`, `apart`, `graph`, `bounds`  sizes of effects
 `explanation`, `certificate`  why a pair has its verdict, and is that right?
-`design`, `districts`, `futures`, `plan`  what further data would settle
+`design`, `futures`  what further data would settle
 ==============  ====================================================================
 """
 
@@ -26,13 +26,11 @@ from jigsaw_crl.assembly.conclusion import Conclusion, assemble, conclude
 from jigsaw_crl.assembly.design import Proposal, next_client
 from jigsaw_crl.assembly.explanation import check_certificate
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.plan import Design
 from jigsaw_crl.assembly.verdict import Verdict
 
 __all__ = [
     "Certificate",
     "Conclusion",
-    "Design",
     "GlobalOrder",
     "Proposal",
     "Verdict",

@@ -35,7 +35,7 @@ from jigsaw_crl.evidence.priors import MODEL_ERROR
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Future", "Outlook", "new_site", "own_rows", "stated", "usual_rows"]
+__all__ = ["Future", "Outlook", "new_site", "own_rows", "stated"]
 
 Pairs = tuple[IntArray, IntArray]
 # Number of a possible order (`Outlook.orders`), and a source of chance → ordered pairs, and what is
@@ -53,37 +53,22 @@ def own_rows(order: GlobalOrder, k: int) -> float:
     return float(np.median(list(samples.values()))) if samples else np.nan
 
 
-def usual_rows(order: GlobalOrder) -> int | None:
-    """Rows per regime of a typical client (median of medians); None for exact moments."""
-    known = [own_rows(order, k) for k, f in enumerate(order.fragments) if f.n_samples]
-    return int(np.median(known)) if known else None
-
-
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What is known now, in the form in which further evidence is added to it.
-
-    Parameters
-    ----------
-    order : GlobalOrder
-    orders : array of bool, shape (N_ORDERS, p, p)
-        Orders that the data allow.
-    seed : int
-    """
+    """What is known now, in the form in which further evidence is added to it."""
 
     order: GlobalOrder
-    orders: BoolArray
     seed: int
 
-    @classmethod
-    def of(cls, order: GlobalOrder, seed: int) -> Outlook:
-        return cls(order, np.array(order.sample(N_ORDERS, seed=seed)), seed)
+    @cached_property
+    def orders(self) -> BoolArray:
+        """Orders that the data allow, shape (N_ORDERS, p, p)."""
+        return np.array(self.order.sample(N_ORDERS, seed=self.seed))
 
     @cached_property
     def open(self) -> BoolArray:
         """The pairs that are open now, shape (p, p)."""
-        opened = self.order.verdicts == OPEN
-        return np.asarray(opened & ~np.eye(len(opened), dtype=bool))
+        return np.asarray(self.order.verdicts == OPEN)
 
     def asked(self, labels: IntArray) -> Pairs:
         """The pairs of these labels that are open in either direction, each once."""
@@ -105,15 +90,18 @@ class Outlook:
     def _settled(self, pairs: Pairs, said: Pooled) -> BoolArray:
         """The pairs that are decided once this is said too."""
         order, now = self.order, self.order.said.pooled.at(pairs)
+        before, after = (
+            x.log_odds(self._shares, order.said.missed.leans[pairs]) for x in (now, now + said)
+        )
         change = np.zeros(self.open.shape)
-        change[pairs] = self._log_factor(now + said, pairs) - self._log_factor(now, pairs)
+        change[pairs] = after - before
         concerned = (change != 0) | (change != 0).T
         P = np.clip(order.probabilities, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
         yes = np.log(P) + change
         neither = np.log(np.clip(1.0 - P - P.T, LEAST_CHANCE, 1.0))
         # A probability and evidence that leave every other pair the verdict it has.
-        kept = np.where(order.verdicts == OPEN, 0.5, order.verdicts)
-        sure = np.where(order.verdicts == OPEN, 0.0, np.where(kept == YES, np.inf, -np.inf))
+        kept = np.where(self.open, 0.5, order.verdicts)
+        sure = np.where(self.open, 0.0, np.where(kept == YES, np.inf, -np.inf))
         verdicts = decide(
             np.where(concerned, expit(yes - np.logaddexp(neither, yes.T)), kept),
             np.where(concerned, order.evidence + change, sure),
@@ -133,10 +121,6 @@ class Outlook:
         """Shares of the effect scales among covers, the invisible one last."""
         return OrderModel(self.order.said).cover_shares(self.order.probabilities)
 
-    def _log_factor(self, pooled: Pooled, pairs: Pairs) -> FloatArray:
-        """Log Bayes factors of some pairs, about which this is said."""
-        return pooled.log_odds(self._shares, self.order.said.missed.leans[pairs])
-
     @cached_property
     def words(self) -> Words:
         """What the clients say, as draws of what a further one would say."""
@@ -149,7 +133,7 @@ def _follows(verdicts: npt.NDArray[np.int8]) -> BoolArray:
     return np.asarray(above | refuted(above, verdicts == NO))
 
 
-# -- futures --------------------------------------------------------------------------------------
+# -- a new site -----------------------------------------------------------------------------------
 
 
 def new_site(
@@ -157,7 +141,7 @@ def new_site(
     pairs: Pairs,
     tells: FloatArray,
     rows: float | None,
-    made_hard: BoolArray | None = None,
+    made_hard: BoolArray,
 ) -> Future:
     """A further client says about each pair what the clients so far say about such pairs.
 
@@ -170,32 +154,19 @@ def new_site(
         Probability that the client can tell, given the order.
     rows : float or None
         Rows per regime; None for exact moments.
-    made_hard : array of bool, shape (p,), optional
+    made_hard : array of bool, shape (p,)
         Labels whose interventions are hard at the client and were not before: it says something
         about their ancestors, as clients so far do about those of other labels.
     """
 
     def future(number: int, rng: np.random.Generator) -> tuple[Pairs, Pooled]:
-        both = _both_ways(pairs, rng.random(len(pairs[0])) < tells[number])
-        truth = outlook.orders[number]
-        if outlook.order.mode != "evidence":
-            return both, stated(truth[both], outlook.order.said.n_scales)
-        if not outlook.words.any_speaks and made_hard is not None:
-            # Nobody shows what a client that can tell would say: it is taken as certain.
-            told = made_hard[both[1]]
-            both = both[0][told], both[1][told]
-            return both, stated(truth[both], outlook.order.said.n_scales)
+        told, truth = rng.random(len(pairs[0])) < tells[number], outlook.orders[number]
+        a, d = (x[told] for x in pairs)
+        both = np.append(a, d), np.append(d, a)
         relation = truth[both] + 2 * truth.T[both]
-        speaks = np.zeros(len(relation), dtype=bool) if made_hard is None else made_hard[both[1]]
-        return both, outlook.words.drawn(relation, speaks, rows, rng)
+        return both, outlook.words.drawn(relation, made_hard[both[1]], rows, rng)
 
     return future
-
-
-def _both_ways(pairs: Pairs, chosen: BoolArray) -> Pairs:
-    """The chosen pairs, in both directions."""
-    a, d = (x[chosen] for x in pairs)
-    return np.append(a, d), np.append(d, a)
 
 
 def stated(yes: BoolArray, n_scales: int) -> Pooled:
@@ -210,15 +181,16 @@ class Words:
     """What the clients say about ordered pairs, as draws of what a further client would say.
 
     So weak interventions, small effects, missed directions and readings that cannot be told apart
-    count as often as they do in this study.
+    count as often as they do in this study. Where nobody says anything, and from exact moments, a
+    word is a true statement.
 
     Parameters
     ----------
     rows : array, shape (n,)
         Rows per regime of the client.
     total : array, shape (2, 3, n + 1)
-        Cumulative weights as words on unrelated labels, on ancestors, and on descendants; and
-        without those that say nothing.
+        Cumulative weights as words on unrelated labels, on ancestors, and on descendants; and of
+        those alone that say something.
     said : Pooled
         Arrays of n words.
     """
@@ -234,31 +206,34 @@ class Words:
         A word counts for nothing where the client cannot tell because the labels share a district.
         """
         said, P = order.said, order.probabilities
-        parts: list[tuple[np.ndarray, ...]] = []
-        for k, claims in enumerate(said.claims):
+        # "Yes" on ancestors, "no" on others: they count only if nothing else does.
+        truths = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]) * LEAST_CHANCE**2
+        no_rows, values = np.full(2, np.nan), stated(np.array([True, False]), said.n_scales)
+        parts: list[tuple[np.ndarray, ...]] = [
+            (no_rows, np.stack([truths, truths]), *vars(values).values())
+        ]
+        for k, claims in enumerate(said.claims if order.mode == "evidence" else ()):
             i, j = np.nonzero(~np.eye(len(claims.members), dtype=bool))
             a, d = claims.members[i], claims.members[j]
             tells = ~said.panel.rows[k].together
             if claims.bayes is not None:
                 # Hidden causes leave nothing open where both interventions are hard.
                 tells = tells | (claims.bayes.settled & claims.bayes.settled.T)
-            # In every study some words count, if only a little.
-            weight = said.use.weights[k] * tells[i, j] + LEAST_CHANCE**2
             # The fourth power, so that mostly words count whose relation is clear: on seeds 1000 to
             # 1003 of `benchmarks/design_chances.py` the Brier score is 0.178, and 0.195 without it.
             relations = np.stack([np.maximum(1.0 - P[a, d] - P[d, a], 0.0), P[a, d], P[d, a]])
+            weight = said.use.weights[k] * tells[i, j] * relations**4
             own = vars(claims.evidence.at((i, j))).values()
-            speaks = np.where(claims.says[i, j], 1.0, LEAST_CHANCE**2)
-            weights = np.stack([weight * relations**4, weight * speaks * relations**4])
+            weights = np.stack([weight, weight * claims.says[i, j]])
             parts.append((np.full(len(i), own_rows(order, k)), weights, *own))
-        rows, weights, *values = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+        rows, weights, *found = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         total = np.cumsum(np.insert(weights, 0, 0.0, axis=-1), axis=-1)
-        return cls(rows, total, Pooled(*values))
+        return cls(rows, total, Pooled(*found))
 
     @property
     def any_speaks(self) -> bool:
-        """Do some of the words say something?"""
-        return bool((self.total[1, :, -1] > LEAST_CHANCE * self.total[0, :, -1]).any())
+        """Does some client say something?"""
+        return bool(self.total[1, :, -1].max() > LEAST_CHANCE)
 
     def drawn(
         self, relation: IntArray, speaks: BoolArray, rows: float | None, rng: np.random.Generator
@@ -287,12 +262,8 @@ def _at_rows(said: Pooled, factor: float | FloatArray) -> Pooled:
 
     def scaled(x: FloatArray) -> FloatArray:
         against = np.minimum(x - 0.5 * np.log(factor), 0.0)
-        for_it = np.minimum(x * factor, -np.log(MODEL_ERROR))
+        for_it = np.minimum(x * factor, np.maximum(x, -np.log(MODEL_ERROR)))
         return np.where(x > 0, for_it, np.where(x < 0, against, x))
 
-    return replace(
-        said,
-        ancestor=scaled(said.ancestor),
-        leaning=scaled(said.leaning),
-        lean=scaled(said.lean),
-    )
+    parts = ("ancestor", "leaning", "lean")
+    return replace(said, **{name: scaled(getattr(said, name)) for name in parts})

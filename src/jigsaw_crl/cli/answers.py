@@ -6,7 +6,6 @@ What a command runs is imported inside it, for start-up time.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +23,6 @@ from jigsaw_crl.cli.output import emit, print_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from jigsaw_crl.assembly.plan import Design
     from jigsaw_crl.result.result import Result
 
 __all__ = ["effects_document", "print_effects", "register"]
@@ -232,97 +230,41 @@ def design(
 ) -> None:
     """Propose the next experiment: a new client, or more rows.
 
-    Prints the labels, which interventions should be hard, and the chance that each open pair is
-    settled; then where more rows may settle open pairs. With hard interventions, it also says what
-    narrows each effect.
+    Prints the labels, which interventions should be hard, and the pairs that are likely settled;
+    then where more rows may settle open pairs.
     """
+    from jigsaw_crl.assembly import next_client
     from jigsaw_crl.result.folder import load_result
 
-    result = load_result(folder)
-    known = len(result.order.labels)
+    order = load_result(folder).order
+    known = len(order.labels)
     if size is not None and size > known:
         note(f"--size {size}: the order has {pluralise(known, 'label')}, so at most that")
+    costs = _amounts(cost or [], "cost")
     with working("weighing clients"):
-        found = result.design(
-            size, rows=rows, seed=seed, cost=_amounts(cost or [], "cost"), cannot=cannot or ()
-        )
-    proposal = found.proposal
+        found = next_client(order, size, rows=rows, seed=seed, cost=costs, cannot=cannot or ())
 
     def document() -> dict[str, Any]:
-        return {
-            "labels": list(proposal.labels),
-            "hard": list(proposal.hard),
-            "reason": proposal.reason,
-            "interventions": found.interventions,
-            "expected_gain": float(proposal.expected_gain),
-            "expected_settled": proposal.expected,
-            "undetermined": proposal.undetermined,
-            "rows": proposal.rows,
-            "settles": sorted(list(pair) for pair in proposal.settles),
-            "pairs": _records(found.to_frame()),
-            "effects": _records(found.effects_frame()),
-        }
+        return {**asdict(found), "kinds": found.kinds, "expects": found.expects}
 
     def told() -> None:
-        if found.interventions:
-            say(found.interventions)
-        _print_site(found)
-        _print_rows(found)
-        _print_effects(found)
+        if not found.undetermined:
+            say(str(found))
+            return
+        if found.kinds:
+            say(found.kinds)
+        say(f"labels: {', '.join(found.labels)}")
+        typer.echo(f"why so many: {found.reason}")
+        typer.echo(f"such a client {found.expects}")
+        pairs = zip(found.settles, found.chances, strict=True)
+        lines = [(a, d, f"{chance:.2f}") for (a, d), chance in pairs]
+        columns = ["ancestor?", "descendant?", "chance"]
+        if lines:
+            _print_some("Pairs that it settles more likely than not", columns, lines)
+        for sentence in found.more_rows:
+            typer.echo(sentence)
 
     emit(as_json, document, told)
-
-
-def _print_site(found: Design) -> None:
-    proposal = found.proposal
-    if not proposal.undetermined:
-        say(str(proposal))
-        return
-    say(f"labels: {', '.join(proposal.labels)}")
-    typer.echo(f"why so many: {proposal.reason}")
-    typer.echo(f"such a client {proposal.expects}")
-    frame = found.to_frame()
-    frame = frame[~frame.chance_new_site.lt(0.05)]
-    lines = [
-        (a, d, f"{chance:.2f}")
-        for a, d, chance in zip(
-            frame.ancestor, frame.descendant, frame.chance_new_site, strict=True
-        )
-    ]
-    columns = ["ancestor?", "descendant?", "chance"]
-    _print_some("Chance that the new client settles a pair", columns, lines)
-
-
-def _print_rows(found: Design) -> None:
-    helped = Counter(site for m in found.more_rows for site in m.sites)
-    if helped:
-        title, columns = "Where more rows may settle open pairs", ["client", "open pairs"]
-        _print_some(title, columns, helped.most_common())
-    for reason, count in Counter(m.reason for m in found.more_rows if m.reason).most_common():
-        typer.echo(f"not by more rows, {pluralise(count, 'pair')}: {reason}")
-
-
-def _print_effects(found: Design) -> None:
-    # Undetermined edges first, and among them what more data help most.
-    ranked = sorted(found.effects, key=lambda e: (e.edge != "undetermined", -(e.error or 1e9)))
-    lines = [
-        (
-            e.cause,
-            e.effect,
-            *(
-                "–" if x is None else f"{x:.3f}"
-                for x in (e.total, e.error, e.error_new_site, e.error_more_rows)
-            ),
-            e.site or "–",
-            e.edge if e.factor is None else f"decided with {e.factor:g} times the rows",
-            e.missing,
-        )
-        for e in ranked
-    ]
-    columns = ["cause", "effect", "total", "error", "with new client", "with twice the rows", "at"]
-    columns += ["edge", "what is missing"]
-    if lines:
-        _print_some("Effects in standard deviations, and their standard errors", columns, lines)
 
 
 def _print_some(title: str, columns: list[str], lines: Sequence[Sequence[object]]) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
-from jigsaw_crl.assembly.plan import Design, design
 from jigsaw_crl.assembly.tables import (
     all_effects_frame,
     direct_graph,
@@ -275,26 +274,6 @@ class Result:
         if size is None and (many or self.order.mode == "paper"):
             return self
         return replace(self, proposal=next_client(self.order, size, seed=seed))
-
-    def design(self, size: int | None = None, **options: Any) -> Design:
-        """What further data would settle: a new client, more rows at a client, and for effects.
-
-        Parameters
-        ----------
-        size : int, optional
-            How many labels a new client can access; by default as many as pay.
-        **options
-            `rows`, `seed`, `cost` and `cannot`, as for `next_client`.
-
-        Examples
-        --------
-        >>> import jigsaw_crl as jc
-        >>> world = jc.simulate.setting("A", 0)
-        >>> result = jc.recover([world.client(0, 1_000), world.client(4, 1_000)])
-        >>> result.design().proposal == jc.next_client(result.order)
-        True
-        """
-        return design(self.order, size, **options)
 
     def add(self, *sites: Fragment | Client, replace: bool = False, **options: Any) -> Result:
         """The result with one or more further sites, assembled with those it has.
