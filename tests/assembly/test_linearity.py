@@ -53,10 +53,10 @@ def test_what_a_curved_system_seems_to_say_is_withheld():
     assert not result.order.pairs()
     assert len(result.order.undetermined()) == 16 * 15
     # More rows would not help; hard interventions that shift the mean would.
-    found = result.design(size=4)
-    assert "hard interventions that shift the mean" in found.interventions
-    assert found.hard_at == tuple(sorted(result.fragments))
-    assert any("hard interventions" in x.reason for x in found.more_rows)
+    found = jc.next_client(result.order, size=4)
+    assert "hard interventions that shift the mean" in found.kinds
+    assert found.withheld == tuple(sorted(result.fragments))
+    assert any("hard interventions" in told for told in found.more_rows)
 
 
 @pytest.mark.slow
