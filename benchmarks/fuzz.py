@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import jigsaw_crl as jc
-from jigsaw_crl.federated.keys import generate_key, read_private_key
+from jigsaw_crl.federated.keys import KeyList, generate_key, read_private_key
 from jigsaw_crl.federated.signing import open_signed, sign_fragment
 from jigsaw_crl.study import write_moments
 
@@ -282,7 +282,8 @@ def kinds(folder: Path) -> dict[str, Kind]:
         jc.recover_fragment(world.client(2), method="paper"),
     ]
     line = generate_key(pieces[0].client, folder / "k.key")
-    name, public = (json.loads(part) for part in line.split(" = "))
+    public = {name: [key] for name, key in [map(json.loads, line.split(" = "))]}
+    keys = KeyList.from_document({"study": "fuzz", "sites": public})
     key = read_private_key(folder / "k.key")
     control, regimes = world.rows(0, 20)
     rows = {"control": control[:, :3], **{k: v[:, :3] for k, v in list(regimes.items())[:2]}}
@@ -319,7 +320,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "envelope": Kind(
             [sign_fragment(pieces[0], key, study="fuzz", round_name="first").encode()],
             change_text,
-            lambda data: open_signed(data, {name: (public,)}, study="fuzz", round_name="first"),
+            lambda data: open_signed(data, keys, "first"),
             0.15,
         ),
         "npz": Kind([wide.getvalue(), long.getvalue()], change_archive, file(".npz"), 0.12),

@@ -15,7 +15,7 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.federated.answer import make_answer
-from jigsaw_crl.federated.gathering import Gathering
+from jigsaw_crl.federated.round import Gathering
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.result import folder
 from jigsaw_crl.truth.simulate import Intervention

@@ -19,7 +19,7 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.federated.keys import generate_key
 from jigsaw_crl.federated.ledger import Ledger
-from jigsaw_crl.federated.seen import Seen
+from jigsaw_crl.federated.signing import Received
 
 from ..base.held import held_elsewhere
 from ..malformed.conftest import refused, snapshot
@@ -43,8 +43,7 @@ def made(tmp_path_factory) -> Path:
     pem = serialization.load_pem_private_key((folder / "x").read_bytes(), None)
     kind = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     (folder / "k.der").write_bytes(pem.private_bytes(serialization.Encoding.DER, *kind))
-    Ledger(folder / "log.jsonl").append(study="s", round_name="r", site="lab", serial=1, digest="d")
-    Seen(folder / "seen.json").save("r")
+    Ledger(folder / "log.jsonl").having([Received(fragment, 1)], "r").save()
     (folder / "notes.md").write_text("mine")
     return folder
 
@@ -66,7 +65,6 @@ NEVER = {
     "a key in DER": "report result -o k.der",
     "a list of keys": "report result -o keys.toml",
     "a log": "report result -o log.jsonl",
-    "a record": "fragment lab.parquet -o seen.json",
     "a result by its report": "report result -o result/result.json",
     "a fragment by a result": "assemble result/order.csv --out result",
 }

@@ -17,10 +17,9 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import WHY_NOT, Rules, check_answer, make_answer
 from jigsaw_crl.federated.disclosure import size_bound
 from jigsaw_crl.federated.keys import read_private_key
-from jigsaw_crl.federated.ledger import Ledger, LogLine
-from jigsaw_crl.federated.seen import Seen
+from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.settings import SiteSettings
-from jigsaw_crl.federated.signing import sign_fragment
+from jigsaw_crl.federated.signing import Received, sign_fragment
 from jigsaw_crl.fragment.fragment import Fragment
 
 from ..fragment.examples import assert_one_line, fragment, fragments, mutations
@@ -38,7 +37,7 @@ def sign(piece, key, **options):
 
 
 def rules(**changes):
-    given = {"round_name": "first", "seen": Seen(Path("seen.json")), "most_bytes": 100_000}
+    given = {"round_name": "first", "log": Ledger(Path("log.jsonl")), "most_bytes": 100_000}
     return Rules(**given | changes)
 
 
@@ -122,7 +121,7 @@ def test_what_is_sent_is_logged_at_the_site_before_it_is_sent(tmp_path):
     one, other = versions(2)
     send(path, one)
     send(path, other, "second")
-    lines = [line for line, _ in Ledger(tmp_path / "fragment.sent.jsonl").lines()]
+    lines = Ledger.read(tmp_path / "fragment.sent.jsonl").lines
     assert [(x.round, x.digest) for x in lines] == [
         ("first", hashlib.sha256(one.to_json().encode()).hexdigest()),
         ("second", hashlib.sha256(other.to_json().encode()).hexdigest()),
@@ -208,7 +207,7 @@ def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
         assert_one_line(error, client=SITE)
         return
     assert accepted.fragment.to_json() == PIECE.to_json()
-    assert (accepted.site, accepted.signed.issued_at) == (SITE, WHEN)
+    assert (accepted.site, accepted.envelope.issued_at) == (SITE, WHEN)
 
 
 MALFORMED = {
@@ -264,12 +263,11 @@ def test_nothing_can_be_hidden_in_the_spaces_of_a_fragment(file, honest):
 def test_a_fragment_older_than_the_last_one_used_is_stale(honest):
     written_at = json.loads(honest)["written_at"]
 
-    def seen(serial):
-        line = LogLine.model_construct(site=SITE, serial=serial, digest="")
-        return Seen(Path("seen.json"), last={SITE: line})
+    def used(serial):
+        return Ledger(Path("log.jsonl")).having([Received(PIECE, serial)], "earlier")
 
-    assert "stale: a newer one" in refusal(honest, seen=seen(written_at + 1))
-    assert check_answer(honest, SITE, rules(seen=seen(written_at))).serial == written_at
+    assert "stale: a newer one" in refusal(honest, log=used(written_at + 1))
+    assert check_answer(honest, SITE, rules(log=used(written_at))).serial == written_at
 
 
 def test_a_fragment_older_than_allowed_is_stale(honest):

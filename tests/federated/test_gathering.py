@@ -11,9 +11,8 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import make_answer
-from jigsaw_crl.federated.gathering import Gathering
 from jigsaw_crl.federated.keys import read_private_key
-from jigsaw_crl.federated.round import STATUS, RoundRecord
+from jigsaw_crl.federated.round import STATUS, Gathering, RoundRecord
 from jigsaw_crl.federated.signing import sign_fragment
 
 from .conftest import SITES, STUDY
@@ -239,7 +238,7 @@ def test_whatever_ends_a_round_is_in_round_json(error, settings, sites, monkeypa
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("jigsaw_crl.federated.gathering.conclude", broken)
+    monkeypatch.setattr("jigsaw_crl.federated.round.conclude", broken)
     with pytest.raises(type(error)):
         gather(settings, answers(sites))
     record = RoundRecord.read(settings.results / "first")
@@ -253,7 +252,7 @@ def test_an_answer_that_cannot_be_kept_is_refused_by_name(settings, sites, monke
         raise InputError("it cannot be written (No space left on device)", "Make room.", path=path)
 
     gathering = Gathering.open(settings, "first")
-    monkeypatch.setattr("jigsaw_crl.federated.gathering.write_text", full)
+    monkeypatch.setattr("jigsaw_crl.federated.round.write_text", full)
     standing = gathering.receive("client-1", answers(sites)["client-1"])
     assert standing.state == "refused"
     assert "No space left" in standing.why

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.round import RoundRecord, Standing
+from jigsaw_crl.federated.round import RoundRecord, Standing, begin_round, end_round
 
 from .conftest import SITES
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("nvflare")
 @pytest.fixture(scope="module")
 def guard():
     """The module, which imports NVFlare."""
-    return import_module("jigsaw_crl.federated.guard")
+    return import_module("jigsaw_crl.federated.components")
 
 
 class Engine:
@@ -27,6 +27,7 @@ class Engine:
 
     def __init__(self, pending=("client-1",)):
         self.pending, self.lost, self.passed_on = set(pending), [], []
+        self.run_processes = {"job": {}}
         clients = {"token-1": SimpleNamespace(name="client-1")}
         self.server = SimpleNamespace(
             client_manager=SimpleNamespace(clients=clients),
@@ -65,16 +66,30 @@ def failures():
 def test_the_failure_of_a_site_is_told_to_the_round_and_does_not_end_it(guard, failures):
     for code in failures:
         engine = Engine()
-        guard.site_failed(report(code), engine)
+        guard.Guard().site_failed(report(code), engine)
         assert engine.lost == [("job", "client-1")]
         assert engine.passed_on == []
         assert engine.pending == set()
 
 
+def test_a_round_that_was_not_ready_to_hear_of_a_lost_site_is_told_again(guard, failures):
+    """Else it would wait for the site until its deadline."""
+    from nvflare.apis.event_type import EventType
+
+    engine, own = Engine(), guard.Guard()
+    own.site_failed(report(failures[0]), engine)
+    context = SimpleNamespace(get_engine=lambda: engine)
+    own.handle_event(EventType.CLIENT_HEARTBEAT_PROCESSED, context)
+    assert engine.lost == [("job", "client-1")] * 2
+    engine.run_processes.clear()
+    own.handle_event(EventType.CLIENT_HEARTBEAT_PROCESSED, context)
+    assert len(engine.lost) == 2
+
+
 def test_other_reports_are_left_to_nvflare(guard, failures):
     for other in (report(0), report(failures[0], token="unknown"), message("no report")):
         engine = Engine()
-        guard.site_failed(other, engine)
+        guard.Guard().site_failed(other, engine)
         assert engine.passed_on == [other]
         assert engine.lost == []
 
@@ -123,36 +138,37 @@ def test_a_job_goes_to_listed_sites_only_and_to_none_if_the_list_is_broken(guard
 # -- round.json around the process of the round ---------------------------------------------------
 
 
-def test_a_submitted_round_has_a_record_before_it_begins(guard, settings):
-    guard.begin_round(settings, "first")
+def test_a_submitted_round_has_a_record_before_it_begins(settings):
+    begin_round(settings, "first")
     record = RoundRecord.read(settings.results / "first")
     assert record.ended_at is None
     assert {site: s.state for site, s in record.sites.items()} == dict.fromkeys(SITES, "missing")
 
 
-def test_a_round_whose_process_was_killed_is_ended_with_the_reason(guard, settings):
-    guard.begin_round(settings, "first")
-    ended = guard.end_round(settings, "first", "FINISHED:ABNORMAL")
+def test_a_round_whose_process_was_killed_is_ended_with_the_reason(settings):
+    begin_round(settings, "first")
+    ended = end_round(settings, "first", "FINISHED:ABNORMAL")
     assert "ABNORMAL" in ended.failure
     assert ended == RoundRecord.read(settings.results / "first")
     # It can be run again.
-    guard.begin_round(settings, "first")
+    begin_round(settings, "first")
 
 
-def test_the_end_of_a_round_is_not_changed_afterwards(guard, settings):
+def test_the_end_of_a_round_is_not_changed_afterwards(settings):
     folder = settings.results / "first"
     folder.mkdir(parents=True)
-    sites = {site: Standing("received") for site in SITES}
-    done = RoundRecord("first", "2026-01-01", "2026-01-02", None, sites)
+    sites = {site: Standing(state="received") for site in SITES}
+    times = {"started_at": "2026-01-01", "ended_at": "2026-01-02"}
+    done = RoundRecord(round="first", sites=sites, **times)
     done.save(folder)
-    assert guard.end_round(settings, "first", "FINISHED:ABNORMAL") == done
+    assert end_round(settings, "first", "FINISHED:ABNORMAL") == done
     assert done.complete
     with pytest.raises(InputError, match="has ended on 2026-01-02"):
-        guard.begin_round(settings, "first")
-    guard.begin_round(settings, "first", again=True)
+        begin_round(settings, "first")
+    begin_round(settings, "first", again=True)
 
 
-def test_a_round_without_a_record_gets_one(guard, settings):
+def test_a_round_without_a_record_gets_one(settings):
     (settings.results / "first").mkdir(parents=True)
     (settings.results / "first" / "round.json").write_text("{")
-    assert guard.end_round(settings, "first", "FINISHED:ABORTED").failure
+    assert end_round(settings, "first", "FINISHED:ABORTED").failure

@@ -8,7 +8,9 @@ from importlib import import_module
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, TASK, RoundOptions, write_job
+from jigsaw_crl.federated.kits import CONTROLLER, EXECUTOR, GUARD
+from jigsaw_crl.federated.running import TASK, write_job
+from jigsaw_crl.federated.settings import RoundOptions
 
 
 def test_the_job_carries_no_code_and_no_path(tmp_path):
@@ -23,7 +25,7 @@ def test_the_job_carries_no_code_and_no_path(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("path", [CONTROLLER, EXECUTOR])
+@pytest.mark.parametrize("path", [CONTROLLER, EXECUTOR, GUARD])
 def test_the_classes_that_jobs_and_kits_name_are_where_they_say(path):
     pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
     module, _, name = path.rpartition(".")
@@ -32,7 +34,7 @@ def test_the_classes_that_jobs_and_kits_name_are_where_they_say(path):
 
 def test_the_controller_gets_the_options_that_the_job_carries(tmp_path):
     pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
-    from jigsaw_crl.federated.controller import GatherFragments
+    from jigsaw_crl.federated.components import GatherFragments
 
     options = RoundOptions("first", min_sites=2, timeout=9, max_age=3.5)
     job = write_job(tmp_path / "job", options)

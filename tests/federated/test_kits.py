@@ -8,8 +8,7 @@ import stat
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR
-from jigsaw_crl.federated.kits import init_federation
+from jigsaw_crl.federated.kits import CONTROLLER, EXECUTOR, init_federation
 
 from .conftest import LABS, read_local
 

@@ -1,56 +1,50 @@
-"""The hash-chained log of accepted fragments."""
+"""The hash-chained log of used fragments, and what follows from it."""
 
 from __future__ import annotations
 
-import json
-from multiprocessing import get_context
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.ledger import Head, Ledger
+from jigsaw_crl.federated.ledger import Ledger
 
 from ..fragment.examples import assert_one_line
 
 
-def add(ledger, number, site="lab-1"):
-    ledger.append(study="s", round_name="r", site=site, serial=number, digest=f"d{number}")
+def received(serial, digest=None, site="lab-1"):
+    """What the log needs of a fragment."""
+    digest = f"d{serial}" if digest is None else digest
+    return SimpleNamespace(site=site, serial=serial, digest=digest, envelope=None)
+
+
+def used(path, *serials, round_name="r", **more):
+    """The log after a round has used fragments."""
+    log = Ledger.read(path).having([received(s, **more) for s in serials], round_name, "s")
+    log.save()
+    return Ledger.read(path)
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    made = Ledger(tmp_path / "log.jsonl")
-    for number in range(4):
-        add(made, number)
-    return made
+def path(tmp_path):
+    return tmp_path / "log.jsonl"
 
 
-def test_the_log_holds_what_was_accepted_in_order(ledger):
-    lines = [line for line, _ in ledger.lines()]
-    assert [line.number for line in lines] == [1, 2, 3, 4]
-    assert [line.digest for line in lines] == ["d0", "d1", "d2", "d3"]
-    assert ledger.head().entries == 4
-
-
-def test_a_fragment_that_is_accepted_again_is_logged_once(ledger):
-    before = ledger.path.read_bytes()
-    add(ledger, 2)
-    assert ledger.path.read_bytes() == before
-
-
-def test_a_log_that_does_not_exist_is_empty(tmp_path):
-    assert Ledger(tmp_path / "none").head() == Head()
+def test_the_log_holds_what_was_used_in_order_and_once(path):
+    log = used(path, 0, 1, 2, 3)
+    assert [line.number for line in log.lines] == [1, 2, 3, 4]
+    assert [line.digest for line in log.lines] == ["d0", "d1", "d2", "d3"]
+    assert used(path, 2).text == log.text
+    assert Ledger.read(path.with_name("none")).lines == ()
 
 
 @given(st.data())
 def test_no_line_can_be_changed_removed_or_swapped(tmp_path_factory, data):
-    ledger = Ledger(tmp_path_factory.mktemp("log") / "log.jsonl")
-    for number in range(4):
-        add(ledger, number)
-    head = ledger.head()
-    lines = ledger.path.read_bytes().splitlines(keepends=True)
+    path = tmp_path_factory.mktemp("log") / "log.jsonl"
+    head = used(path, 0, 1, 2, 3).heads[-1]
+    lines = path.read_bytes().splitlines(keepends=True)
     which = data.draw(st.integers(0, 3))
     kind = data.draw(st.sampled_from(["change", "remove", "swap", "cut"]))
     if kind == "change":
@@ -61,50 +55,50 @@ def test_no_line_can_be_changed_removed_or_swapped(tmp_path_factory, data):
         other = data.draw(st.integers(0, 3).filter(lambda i: i != which))
         lines[which], lines[other] = lines[other], lines[which]
     else:
-        lines = lines[:which]
-    ledger.path.write_bytes(b"".join(lines))
-    with pytest.raises(InputError, match=r"altered|cut off or written anew") as caught:
-        ledger.check(head)
+        lines = lines[:which] or [b"\n"]
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(InputError, match=r"altered|cut off or written anew|not valid") as caught:
+        Ledger.read(path).check(head)
     assert_one_line(caught.value)
 
 
-def test_a_log_that_grew_still_begins_as_it_was_known(ledger):
-    known = ledger.head()
-    add(ledger, 9)
-    ledger.check(known)
+def test_what_a_result_says_of_the_log_holds_when_the_log_grows(path):
+    log = used(path, 0, 1, 2, 3)
+    said = log.provenance([received(2)], "r", None)["log"]
+    assert said["entries"] == 3
+    grown = used(path, 9)
+    assert grown.provenance([received(2)], "r", None)["log"] == said
+    grown.check(log.heads[-1])
 
 
-def test_a_line_that_was_cut_off_when_the_coordinator_was_killed_is_written_again(ledger):
-    whole = ledger.path.read_bytes()
-    for cut in (1, 20, 60):
-        ledger.path.write_bytes(whole[:-cut])
-        assert ledger.head().entries == 3
-        add(ledger, 3)
-        assert [json.loads(x)["digest"] for x in ledger.path.read_text().splitlines()] == [
-            "d0", "d1", "d2", "d3",
-        ]  # fmt: skip
-        assert ledger.head().entries == 4
+@pytest.mark.parametrize("second", [-4, 4, 5, 6, 10**30])
+def test_after_a_fragment_was_used_only_newer_ones_are_accepted(path, second):
+    log = used(path, 5, digest="d")
+    log.check_new(received(1, site="lab-2"))
+    assert log.overtook("lab-1", second) == (second < 5)
+    if second > 5:
+        log.check_new(received(second))
+        return
+    for again in (False, True):
+        with pytest.raises(InputError, match="replayed") as caught:
+            log.check_new(received(second, "another"), again=again)
+        assert_one_line(caught.value)
 
 
-def test_the_head_of_a_round_does_not_change_when_the_log_grows(ledger):
-    head = ledger.head_of("r", {"lab-1": "d2"})
-    assert head.entries == 3
-    add(ledger, 9)
-    assert ledger.head_of("r", {"lab-1": "d2"}) == head
+def test_the_last_fragment_used_and_its_round_are_accepted_again_on_request(path):
+    log = used(path, 5, digest="d")
+    log.check_new(received(5, "d"), again=True)
+    log.check_round("r", again=True)
+    with pytest.raises(InputError, match="a result was made with it already"):
+        log.check_new(received(5, "d"))
+    with pytest.raises(InputError, match="has ended on"):
+        log.check_round("r")
 
 
-def _write_many(path, site):
-    for number in range(10):
-        add(Ledger(path), number, site)
+@pytest.mark.parametrize("text", ["", "{}", "[", '{"format": "jigsaw-crl/log", "version": 4}'])
+def test_an_unreadable_log_is_not_taken_for_an_empty_one(text, path):
+    path.write_text(text)
+    with pytest.raises(InputError, match="log of used fragments") as caught:
+        Ledger.read(path)
+    assert_one_line(caught.value)
 
-
-def test_two_processes_write_one_unbroken_log(tmp_path):
-    path = tmp_path / "log.jsonl"
-    context = get_context("spawn")
-    writers = [context.Process(target=_write_many, args=(path, site)) for site in ("a", "b")]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(120)
-        assert writer.exitcode == 0
-    assert Ledger(path).head().entries == 20

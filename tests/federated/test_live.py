@@ -26,7 +26,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 import jigsaw_crl as jc
-from jigsaw_crl.federated.job import RoundOptions, write_job
+from jigsaw_crl.federated.running import write_job
+from jigsaw_crl.federated.settings import RoundOptions
 
 from .deployment import (
     ADMIN,

@@ -17,8 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from jigsaw_crl.base import files
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.kits import check_hardened
-from jigsaw_crl.federated.membership import add_site, days_left, members, renew, revoke
+from jigsaw_crl.federated.kits import (
+    add_site,
+    check_hardened,
+    days_left,
+    members,
+    renew,
+    revoke,
+)
 from jigsaw_crl.federated.running import check_certificates, run_participant
 from jigsaw_crl.federated.settings import coordinator_settings
 
@@ -118,7 +124,7 @@ def joins(folder, site, kit=None):
     from nvflare.fuel.f3.message import Message
     from nvflare.private.defs import CellMessageHeaderKeys
 
-    from jigsaw_crl.federated.guard import watch
+    from jigsaw_crl.federated.components import watch
 
     manager = SimpleNamespace(authenticate=lambda *_: "admitted")
     watch(manager, folder / "kits" / "hub.example.org" / "local")

@@ -12,8 +12,8 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.gathering import Gathering
 from jigsaw_crl.federated.keys import generate_key, read_key_list, read_private_key
+from jigsaw_crl.federated.round import Gathering
 from jigsaw_crl.federated.signing import sign_fragment
 
 from ..base.held import held_elsewhere
@@ -154,7 +154,7 @@ def test_a_fragment_from_an_impossible_time_is_refused(year, says, federation, f
     """A serial of 2099 would make every later fragment of the site look old."""
     sign(federation, fragments[1], issued_at=datetime(year, 1, 1, tzinfo=UTC))
     assert f"client 'client-2': it was signed {says}" in refusal(capsys, assemble(federation))
-    assert not (federation / "site-keys.seen.json").exists()
+    assert not (federation / "site-keys.log.jsonl").exists()
 
 
 def test_keys_and_round_belong_together(federation, capsys):
@@ -165,7 +165,7 @@ def test_keys_and_round_belong_together(federation, capsys):
 
 
 def test_two_runs_cannot_use_the_record_at_once(federation, capsys):
-    with held_elsewhere(federation / "site-keys.seen.json"):
+    with held_elsewhere(federation / "site-keys.log.jsonl"):
         assert "in use by another run" in refusal(capsys, assemble(federation))
     assert assemble(federation) == 0
 
@@ -204,8 +204,8 @@ def test_fragments_of_a_refused_run_can_still_be_used(federation, fragments, cap
 
 
 def test_an_unreadable_record_is_not_taken_for_an_empty_one(federation, capsys):
-    (federation / "site-keys.seen.json").write_text("{}")
-    assert "record of used fragments" in refusal(capsys, assemble(federation))
+    (federation / "site-keys.log.jsonl").write_text("{}")
+    assert "log of used fragments" in refusal(capsys, assemble(federation))
 
 
 def test_two_files_of_one_site_are_refused(federation, fragments, capsys):

@@ -70,8 +70,9 @@ def test_a_job_that_hangs_is_aborted_once_at_the_deadline(deaf, status):
 
 
 def record(*states, failure=None):
-    sites = {f"lab-{i}": Standing(state, "why") for i, state in enumerate(states)}
-    return RoundRecord("first", "2026-01-01", "2026-01-02", failure, sites)
+    sites = {f"lab-{i}": Standing(state=state, why="why") for i, state in enumerate(states)}
+    times = {"started_at": "2026-01-01", "ended_at": "2026-01-02"}
+    return RoundRecord(round="first", failure=failure, sites=sites, **times)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_the_record_is_waited_for_a_moment():
 
         def get_job_meta(self, _):
             self.asked += 1
-            return {"jigsaw_state": done.to_document()} if self.asked > 2 else {}
+            return {"jigsaw_state": done.model_dump()} if self.asked > 2 else {}
 
     assert find_record(Late(), "job", poll=0.01, grace=5) == done
     assert find_record(Late(), "job", poll=0.01, grace=0) is None

@@ -41,7 +41,7 @@ Ours = Callable[[bytes], bool]
 # Bytes of an existing file, from its beginning and its end, that show who wrote it.
 _LOOKED_AT = 1 << 16
 # What is never overwritten: private keys (as text, or the first bytes of PKCS #8 and #1), lists of
-# public keys, and the coordinator's record and log.
+# public keys, and the logs of used fragments.
 _KEPT = (
     (re.compile(rb"PRIVATE KEY-----"), "a private key"),
     (
@@ -49,7 +49,7 @@ _KEPT = (
         "a private key",
     ),
     (re.compile(rb'"ed25519:'), "a list of keys"),
-    (re.compile(rb'\A\s*\{\s*"format"\s*:\s*"jigsaw-crl/(?:seen|log)"'), "a record or a log"),
+    (re.compile(rb'\A\s*\{\s*"format"\s*:\s*"jigsaw-crl/log"'), "a log"),
 )
 _KINDS = (
     (stat.S_ISDIR, "a folder", "Name a file."),
@@ -154,7 +154,7 @@ def check_output(
     ours : callable
         Is a file with this beginning and end one that this package wrote? Such a file is replaced.
     inputs : iterable of Path or None
-        What the command reads. An input is never overwritten, nor is a key, a record or a log.
+        What the command reads. An input is never overwritten, nor is a key or a log.
     force : bool
         Overwrite any other file.
     what : str

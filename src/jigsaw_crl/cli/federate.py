@@ -18,7 +18,7 @@ from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import emit, print_table
 
 if TYPE_CHECKING:
-    from jigsaw_crl.federated.membership import Member
+    from jigsaw_crl.federated.kits import Member
 
 __all__ = ["register"]
 
@@ -107,7 +107,7 @@ def add_site(federation: Path, site: str, *, as_json: bool = False) -> None:
 
     The coordinator asks the site from the next round on; it need not be started again.
     """
-    from jigsaw_crl.federated.membership import add_site as add
+    from jigsaw_crl.federated.kits import add_site as add
 
     with working("making a certificate"):
         kit = add(federation, site)
@@ -119,7 +119,7 @@ def renew(federation: Path, name: str, *, as_json: bool = False) -> None:
 
     Replace the folder startup of its kit by the new one, then start it again.
     """
-    from jigsaw_crl.federated.membership import renew as make_new
+    from jigsaw_crl.federated.kits import renew as make_new
 
     with working("making a certificate"):
         startup = make_new(federation, name)
@@ -132,7 +132,7 @@ def revoke(federation: Path, site: str, *, as_json: bool = False) -> None:
 
     The coordinator does not ask it any more and refuses its connections.
     """
-    from jigsaw_crl.federated.membership import revoke as take_off
+    from jigsaw_crl.federated.kits import revoke as take_off
 
     take_off(federation, site)
     emit(as_json, {"site": site, "revoked": True}, f"{site} takes no part any more")
@@ -140,7 +140,7 @@ def revoke(federation: Path, site: str, *, as_json: bool = False) -> None:
 
 def status(federation: Path, *, patience: float = 5.0, as_json: bool = False) -> None:
     """Which sites are connected, and when do certificates expire?"""
-    from jigsaw_crl.federated.membership import WARNING_DAYS, members
+    from jigsaw_crl.federated.kits import WARNING_DAYS, members
     from jigsaw_crl.federated.running import connected_sites
 
     found = members(federation)
@@ -195,8 +195,8 @@ def submit(
     results/NAME of the coordinator's kit. The state of each site is printed, and is in round.json
     there. Exit code 0: the result rests on every site; 3: on some of them; 2: there is no result.
     """
-    from jigsaw_crl.federated.job import RoundOptions
     from jigsaw_crl.federated.running import submit_round
+    from jigsaw_crl.federated.settings import RoundOptions
 
     options = RoundOptions(
         round_name=round_name,
@@ -215,7 +215,7 @@ def submit(
             rows = [(site, s.state, s.why) for site, s in record.sites.items()]
             print_table(f"Round {round_name}", ["site", "state", "why"], rows)
 
-    state = None if record is None else record.to_document()
+    state = None if record is None else record.model_dump()
     seconds = round(end.seconds, 1)
     emit(as_json, {"round": round_name, "job": end.job, "seconds": seconds, "state": state}, told)
     if not end.ok:
@@ -241,8 +241,8 @@ def rehearse(
     as_json: bool = False,
 ) -> None:
     """Run a round in NVFlare's simulator, on this machine."""
-    from jigsaw_crl.federated.job import RoundOptions
-    from jigsaw_crl.federated.simulator import simulate_round
+    from jigsaw_crl.federated.running import simulate_round
+    from jigsaw_crl.federated.settings import RoundOptions
 
     options = RoundOptions("simulation", min_sites, timeout, None, method)
     with working("simulating"):

@@ -160,17 +160,17 @@ def assemble(
         if into is not None and given is None and into.is_dir():
             # From reading to writing: what another run adds meanwhile would be lost.
             stack.enter_context(locked(into))
-        received = None
+        provenance: dict[str, Any] = {}
+        log_used = None
         if keys is not None and round_name is not None:
-            from jigsaw_crl.federated.received import receive_signed
+            from jigsaw_crl.federated.ledger import receive_signed
 
             receiving = receive_signed(paths, keys, round_name, again=again)
-            received = stack.enter_context(receiving)
-        pieces = read_fragment_files(paths) if received is None else received.fragments
+            pieces, provenance, log_used = stack.enter_context(receiving)
+        else:
+            pieces = read_fragment_files(paths)
         sources = zip(pieces, paths, strict=True)
-        provenance: dict[str, Any] = {"fragments": {name: str(path) for name, path in sources}}
-        if received is not None:
-            provenance |= received.provenance
+        provenance = {"fragments": {name: str(path) for name, path in sources}, **provenance}
         with working("assembling"):
             if into is None:
                 result = _result_of(pieces, provenance, options)
@@ -182,9 +182,9 @@ def assemble(
             from jigsaw_crl.federated.verifying import sign_result
 
             sign_result(out, read_private_key(sign))
-        if received is not None:
+        if log_used is not None:
             # Last, so that a run that was killed before can be repeated.
-            received.used()
+            log_used()
 
 
 def _result_of(

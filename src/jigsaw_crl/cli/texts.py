@@ -133,7 +133,7 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "verify.keys": ("FILE", "List of the keys of the sites and the coordinator."),
     "verify.fragment": ("FILE", "A fragment that the result should rest on."),
     "verify.recompute": (None, "Assemble the fragments again, and compare."),
-    "verify.log": ("FILE", "The coordinator's log of accepted fragments."),
+    "verify.log": ("FILE", "The coordinator's log of used fragments."),
     "site": ("SITE", "The site's name."),
     "federation": ("FOLDER", "Folder of the federation, from init."),
     "keygen.site": ("SITE", "The site's name, which is also its client's."),

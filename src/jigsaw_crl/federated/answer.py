@@ -19,19 +19,15 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.disclosure import check_rows, size_bound
 from jigsaw_crl.federated.keys import KeyList
 from jigsaw_crl.federated.ledger import Ledger
-from jigsaw_crl.federated.seen import Seen
 from jigsaw_crl.federated.settings import MOST_LABELS, SiteSettings
 from jigsaw_crl.federated.signing import (
-    Signed,
+    Received,
     check_time,
-    fragment_digest,
     is_signed,
     open_signed,
     open_unverified,
 )
 from jigsaw_crl.fragment.fragment import Fragment
-
-__all__ = ["WHY_NOT", "Accepted", "Answer", "Rules", "check_answer", "make_answer"]
 
 Reason = Literal[
     "none", "too-large", "invalid", "other-client", "too-few-rows", "budget-spent", "not-logged"
@@ -73,108 +69,62 @@ class Answer(Document):
         return self
 
 
-@dataclass(frozen=True)
-class Rules:
-    """When the coordinator accepts an answer.
-
-    Parameters
-    ----------
-    round_name : str
-    seen : Seen
-        A fragment older than the last one used of its site is stale.
-    most_bytes : int
-        Larger answers are refused.
-    most_labels : int
-        Fragments with more labels are refused.
-    max_age : float or None
-        Seconds since the fragment was written or signed; older ones are stale.
-    keys : KeyList or None
-        Study and public keys. If given, only fragments signed for this round are accepted.
-    """
-
-    round_name: str
-    seen: Seen
-    most_bytes: int
-    most_labels: int = MOST_LABELS
-    max_age: float | None = None
-    keys: KeyList | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Accepted:
-    """A fragment that was accepted.
-
-    Parameters
-    ----------
-    site : str
-    fragment : Fragment
-    serial : int
-        Nanoseconds since 1970 at which the fragment was signed or, unsigned, its file written.
-    digest : str
-        Of the fragment: see `fragment_digest`.
-    signed : Signed or None
-        The fragment's signature, if it was needed.
-    """
-
-    site: str
-    fragment: Fragment
-    serial: int
-    digest: str
-    signed: Signed | None = None
-
-
 # -- at the site ----------------------------------------------------------------------------------
 
 
 def make_answer(settings: SiteSettings, site: str, round_name: str) -> str:
     """The site's answer: its fragment if the file holds one of this site and nothing else."""
+    content: dict[str, object]
+    try:
+        found = _own_fragment(settings, site, round_name)
+        content = {"written_at": found[0], "fragment": found[1]}
+    except _NoFragmentError as reason:
+        content = {"why_not": str(reason)}
+    head = {"format": "jigsaw-crl/answer", "version": 1, "round": round_name}
+    return Answer.from_document({**head, **content}).model_dump_json(exclude_none=True)
 
-    def answer(**content: object) -> str:
-        head = {"format": "jigsaw-crl/answer", "version": 1, "round": round_name}
-        return Answer.from_document({**head, **content}).model_dump_json(exclude_none=True)
 
+class _NoFragmentError(Exception):
+    """Its text is one of the words of `WHY_NOT`."""
+
+
+def _own_fragment(settings: SiteSettings, site: str, round_name: str) -> tuple[int, str]:
+    """The time at which the fragment was written, and its text; what is sent is logged first."""
     try:
         status = settings.fragment.stat()
         if not stat.S_ISREG(status.st_mode):
-            return answer(why_not="none")
+            raise _NoFragmentError("none")
         if status.st_size > settings.most_bytes:
-            return answer(why_not="too-large")
+            raise _NoFragmentError("too-large")
         text = settings.fragment.read_bytes().decode()
         fragment = open_unverified(text)
     except OSError:
-        return answer(why_not="none")
+        raise _NoFragmentError("none") from None
     except ValueError:  # not UTF-8, or an InputError
-        return answer(why_not="invalid")
+        raise _NoFragmentError("invalid") from None
     if fragment.client != site:
-        return answer(why_not="other-client")
+        raise _NoFragmentError("other-client")
     if _is_oversized(fragment, text):
-        return answer(why_not="too-large")
+        raise _NoFragmentError("too-large")
     try:
         check_rows(fragment, settings.min_rows)
     except InputError:
-        return answer(why_not="too-few-rows")
+        raise _NoFragmentError("too-few-rows") from None
+    own, limit = Received(fragment, status.st_mtime_ns), settings.most_fragments
     try:
-        if not _log_sent(settings, fragment, round_name, status.st_mtime_ns):
-            return answer(why_not="budget-spent")
+        with Ledger.held(settings.sent, patience=_PATIENCE) as log:
+            # The same fragment says nothing new: it may be sent in any number of rounds.
+            sent = {line.digest for line in log.lines}
+            if limit is not None and own.digest not in sent and len(sent) >= limit:
+                raise _NoFragmentError("budget-spent")
+            log.having([own], round_name).save()
     except InputError:  # the log was altered, or cannot be written
-        return answer(why_not="not-logged")
-    return answer(written_at=status.st_mtime_ns, fragment=text)
+        raise _NoFragmentError("not-logged") from None
+    return status.st_mtime_ns, text
 
 
-def _log_sent(settings: SiteSettings, fragment: Fragment, round_name: str, serial: int) -> bool:
-    """Log that a fragment is sent; False if it is a new one and the budget is spent.
-
-    The same fragment says nothing new: it may be sent in any number of rounds.
-    """
-    ledger, digest = Ledger(settings.sent), fragment_digest(fragment)
-    sent = {line.digest for line, _ in ledger.lines()}
-    limit = settings.most_fragments
-    if limit is not None and digest not in sent and len(sent) >= limit:
-        return False
-    ledger.append(
-        study=None, round_name=round_name, site=fragment.client, serial=serial, digest=digest
-    )
-    return True
+# Seconds to wait for another process of the site that writes to its log.
+_PATIENCE = 30.0
 
 
 def _is_oversized(fragment: Fragment, text: str) -> bool:
@@ -188,71 +138,71 @@ def _is_oversized(fragment: Fragment, text: str) -> bool:
 # -- at the coordinator ---------------------------------------------------------------------------
 
 
-def check_answer(text: object, site: str, rules: Rules) -> Accepted:
+@dataclass(frozen=True)
+class Rules:
+    """When the coordinator accepts an answer.
+
+    Fragments are stale if they are older than `max_age` seconds, or than one of their site that the
+    log has. With `keys`, only fragments that were signed for this study and round are accepted.
+    """
+
+    round_name: str
+    log: Ledger
+    most_bytes: int
+    most_labels: int = MOST_LABELS
+    max_age: float | None = None
+    keys: KeyList | None = None
+
+
+def check_answer(text: object, site: str, rules: Rules) -> Received:
     """The fragment in an answer that is valid, of this round and site, and not stale.
 
-    Raises
-    ------
-    InputError
-        Names the site and says what is wrong.
+    Any other raises an `InputError` that names the site and says what is wrong.
     """
 
     def refuse(what: str, remedy: str = "Ask the site to make its fragment again.") -> InputError:
         return InputError(what, remedy, client=site)
 
-    answer = _parse_answer(text, site, rules)
+    if not isinstance(text, str):
+        raise refuse("its answer is garbage: not a text", Answer.remedy)
+    # Characters first, because encoding copies what may be huge.
+    if len(text) > rules.most_bytes or len(text.encode("utf-8", "replace")) > rules.most_bytes:
+        raise refuse(
+            f"its answer is oversized: more than {rules.most_bytes} bytes",
+            "Raise 'most_bytes' in local/jigsaw-coordinator.json, if fragments can be that large.",
+        )
+    try:
+        answer = Answer.from_text(text)
+    except InputError as error:
+        raise refuse(f"its answer is garbage: {error.what}", error.remedy) from None
     if answer.round != rules.round_name:
         raise refuse("its answer is stale: it belongs to another round")
     if answer.why_not is not None:
         raise refuse(f"it says that {WHY_NOT[answer.why_not]}")
     assert answer.fragment is not None
     assert answer.written_at is not None
-    serial, signed = answer.written_at, None
+    most = rules.most_labels
     try:
         if rules.keys is None:
-            fragment = open_unverified(answer.fragment, most_labels=rules.most_labels)
+            fragment = open_unverified(answer.fragment, most_labels=most)
+            found = Received(fragment, answer.written_at)
         else:
-            signed = open_signed(
-                answer.fragment,
-                rules.keys.sites,
-                study=rules.keys.study,
-                round_name=rules.round_name,
-                most_labels=rules.most_labels,
-            )
-            fragment, serial = signed.fragment, signed.serial
+            found = open_signed(answer.fragment, rules.keys, rules.round_name, most_labels=most)
     except InputError as error:
         raise refuse(f"its fragment is refused: {error.what}", error.remedy) from None
-    if fragment.client != site:
-        raise refuse(f"its fragment is of another client, {fragment.client[:80]!r}")
-    if _is_oversized(fragment, answer.fragment):
+    if found.site != site:
+        raise refuse(f"its fragment is of another client, {found.site[:80]!r}")
+    if _is_oversized(found.fragment, answer.fragment):
         raise refuse("its fragment is oversized: larger than its labels can make it")
-    wrong = check_time(serial)
+    wrong = check_time(found.serial)
     if wrong:
         raise refuse(f"its fragment was written {wrong}", "Set the site's clock right.")
-    age = time.time_ns() - serial
+    age = time.time_ns() - found.serial
     if rules.max_age is not None and age > rules.max_age * _SECOND:
         raise refuse(
             f"its fragment is stale: {age / _SECOND / 3600:.3g} hours old, "
             f"{rules.max_age / 3600:.3g} are allowed"
         )
-    if rules.seen.overtook(site, serial):
+    if rules.log.overtook(site, found.serial):
         raise refuse("its fragment is stale: a newer one has been used")
-    return Accepted(site, fragment, serial, fragment_digest(fragment), signed)
-
-
-def _parse_answer(text: object, site: str, rules: Rules) -> Answer:
-    if not isinstance(text, str):
-        raise InputError("its answer is garbage: not a text", Answer.remedy, client=site)
-    # Characters first, because encoding copies what may be huge.
-    if len(text) > rules.most_bytes or len(text.encode("utf-8", "replace")) > rules.most_bytes:
-        raise InputError(
-            f"its answer is oversized: more than {rules.most_bytes} bytes",
-            "Raise 'most_bytes' in local/jigsaw-coordinator.json, if fragments can be that large.",
-            client=site,
-        )
-    try:
-        return Answer.from_text(text)
-    except InputError as error:
-        raise InputError(
-            f"its answer is garbage: {error.what}", error.remedy, client=site
-        ) from None
+    return found

@@ -21,8 +21,6 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.file import FINDINGS_PER_LABEL
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["FIELDS", "check_rows", "rounded", "shown", "size_bound", "with_rows_left_out"]
-
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "format": "the words jigsaw-crl/fragment",

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -20,38 +19,14 @@ from jigsaw_crl.base.files import read_file, write_file
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = [
-    "KeyList",
-    "SignedDocument",
-    "SiteKeys",
-    "generate_key",
-    "key_identifier",
-    "public_text",
-    "read_key_list",
-    "read_private_key",
-    "sign_bytes",
-    "verifies",
-]
-
 PREFIX = "ed25519:"
 LARGEST_KEY, LARGEST_LIST = 1 << 16, 1 << 24
-SiteKeys = Mapping[str, tuple[str, ...]]
 
 
 def generate_key(site: str, private: Path) -> str:
-    """Make a site's key pair; writes the private key and returns the public one.
+    """Make a site's key pair: write the private key, return the line of the public one (TOML).
 
-    Parameters
-    ----------
-    site : str
-        Name of the site, which is also its client's name.
-    private : Path
-        New file, readable by its owner only. An existing file is never overwritten.
-
-    Returns
-    -------
-    str
-        The site's line in the coordinator's list of keys (TOML).
+    The new file can be read by its owner only. An existing file is never overwritten.
     """
     ed25519, serialization = _cryptography()
     if not site.strip():
@@ -65,7 +40,7 @@ def generate_key(site: str, private: Path) -> str:
 
 
 def read_private_key(path: str | Path) -> Ed25519PrivateKey:
-    """Read a site's private key, as `generate_key` wrote it."""
+    """Read a private key, as `generate_key` wrote it."""
     ed25519, serialization = _cryptography()
     file = Path(path)
     pem = read_file(file, LARGEST_KEY, "private key")
@@ -95,7 +70,11 @@ _Keys = Annotated[
 
 
 class KeyList(Document):
-    """The coordinator's list of sites and their public keys."""
+    """The coordinator's list of sites and their public keys.
+
+    A site has one key, or a list of keys while it changes from one to another. The coordinator's
+    own is needed to verify signed results only.
+    """
 
     kind = "list of keys"
     remedy = (
@@ -111,20 +90,8 @@ class KeyList(Document):
 
 
 def read_key_list(path: str | Path) -> KeyList:
-    """Read a list of a study's sites and their public keys, from TOML or JSON.
-
-    The table `sites` maps a site's name to its public key, or to a list of keys while a site
-    changes from one to another. `coordinator` is needed to verify signed results only::
-
-        study = "reactor"
-        coordinator = "ed25519:Qx3mFF0yZDW/F/DGkNzorKYl++pP86mrS1MJYHGgZM4="
-
-        [sites]
-        "lab-1" = "ed25519:l0ZfWzO6XK2sY8PzUoMdqNVfn8TyJ3pPuEwhGv7Kx0o="
-    """
+    """Read the list of a study's sites and their public keys, a file in TOML."""
     file = Path(path)
-    if file.suffix == ".json":
-        return KeyList.from_file(file)
     text = read_file(file, LARGEST_LIST, "list of keys")
     try:
         document = tomllib.loads(text.decode("utf-8"))
@@ -138,39 +105,28 @@ def read_key_list(path: str | Path) -> KeyList:
 class SignedDocument(Document):
     """A document with the fields `key`, the identifier of a public key, and `signature`."""
 
-    def signed_bytes(self) -> bytes:
+    def _signed_bytes(self) -> bytes:
         """What the signature covers: all other fields, in one spelling."""
         covered = self.model_dump(mode="json", exclude={"signature"})
         return json.dumps(covered, sort_keys=True, separators=(",", ":")).encode("ascii")
 
     def signed_with(self, key: Ed25519PrivateKey) -> Self:
         """The document with the signature of a key."""
-        return self.model_copy(update={"signature": sign_bytes(self.signed_bytes(), key)})
+        signature = base64.b64encode(key.sign(self._signed_bytes())).decode()
+        return self.model_copy(update={"signature": signature})
 
     def is_signed_with(self, public: str) -> bool:
         """Did the owner of this public key sign the document?"""
+        ed25519, _ = _cryptography()
+        from cryptography.exceptions import InvalidSignature  # an optional dependency
+
         given = self.model_dump(include={"key", "signature"})
-        return given["key"] == key_identifier(public) and verifies(
-            given["signature"], self.signed_bytes(), public
-        )
-
-
-def sign_bytes(data: bytes, key: Ed25519PrivateKey) -> str:
-    """The signature of bytes, in base 64."""
-    return base64.b64encode(key.sign(data)).decode()
-
-
-def verifies(signature: str, data: bytes, public: str) -> bool:
-    """Is this a signature of the bytes, by the owner of the public key?"""
-    ed25519, _ = _cryptography()
-    from cryptography.exceptions import InvalidSignature  # an optional dependency
-
-    key = ed25519.Ed25519PublicKey.from_public_bytes(_raw(public))
-    try:
-        key.verify(base64.b64decode(signature, validate=True), data)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
+        key = ed25519.Ed25519PublicKey.from_public_bytes(_raw(public))
+        try:
+            key.verify(base64.b64decode(given["signature"], validate=True), self._signed_bytes())
+        except (InvalidSignature, ValueError):
+            return False
+        return bool(given["key"] == key_identifier(public))
 
 
 def public_text(key: Ed25519PrivateKey) -> str:

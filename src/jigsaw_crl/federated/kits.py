@@ -1,4 +1,4 @@
-"""Certificates and hardened kits for a coordinator and its sites.
+"""Certificates and hardened kits of a federation, whose sites join and leave.
 
 With NVFlare's defaults whoever leads a federation can send code to the sites, read their files with
 shell commands and receive their logs. The kits written here allow none of this. The files that
@@ -13,40 +13,28 @@ import importlib.util
 import io
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import writable
-from jigsaw_crl.federated.job import CONTROLLER, EXECUTOR, GUARD, write_json
+from jigsaw_crl.base.files import readable, writable, write_text
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
 
-__all__ = [
-    "PERMISSIONS",
-    "Federation",
-    "certificate_digest",
-    "check_hardened",
-    "fingerprint",
-    "harden_coordinator",
-    "harden_server_config",
-    "harden_site",
-    "init_federation",
-    "participant",
-    "provision",
-    "require_nvflare",
-    "set_storage_paths",
-]
-
+CONTROLLER = "jigsaw_crl.federated.components.GatherFragments"
+EXECUTOR = "jigsaw_crl.federated.components.SendFragment"
+GUARD = "jigsaw_crl.federated.components.Guard"
 PROJECT, ORGANISATION = "jigsaw", "jigsaw"
 ROLE = "project_admin"
 # Days that the authority's certificate is valid; those of participants are for 360 days.
 AUTHORITY_DAYS = 1800
+# From this many days before a certificate expires, users are warned.
+WARNING_DAYS = 60
 # Seconds that a site has to accept a job; a later one is left out of the round. NVFlare's default
 # of 10 is too short for a site whose machine is busy.
 ACCEPTANCE = 60.0
-
 # Fewer rows say more about each of them than about their regime.
 MIN_ROWS = 30
 
@@ -74,17 +62,7 @@ PERMISSIONS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Federation:
-    """The files of a new federation.
-
-    Parameters
-    ----------
-    project : Path
-        NVFlare's provisioning project.
-    coordinator, admin : Path
-        Kits of the server and of the person who starts rounds.
-    sites : dict of str to Path
-        Kits of the sites, by name.
-    """
+    """The files of a new federation: NVFlare's project, and the kits of its participants."""
 
     project: Path
     coordinator: Path
@@ -92,10 +70,39 @@ class Federation:
     sites: dict[str, Path]
 
 
+@dataclass(frozen=True)
+class Member:
+    """A participant of a federation, or its authority.
+
+    `kind` is "authority", "coordinator", "admin" or "site"; `days` are those until the certificate
+    expires, None if the kit is not in the federation's folder; `state` says of a site whether it is
+    "listed", "not listed" or "revoked".
+    """
+
+    name: str
+    kind: str
+    days: int | None
+    state: str = ""
+
+
 def require_nvflare() -> None:
     """Raise an `InputError` that says what to install, unless NVFlare is installed."""
     if importlib.util.find_spec("nvflare") is None:
         raise InputError("NVFlare is not installed", "Run pip install '.[federated]' in a clone.")
+
+
+def write_json(path: Path, document: dict[str, Any], *, private: bool = False) -> None:
+    """Write a file of NVFlare's or our configuration as a whole, and its folder if needed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(document, indent=1), private=private)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+# -- a new federation -----------------------------------------------------------------------------
 
 
 def init_federation(
@@ -115,9 +122,8 @@ def init_federation(
         their kits.
     sites : sequence of str
         Names of the sites, which are their clients' names.
-    server : str
-        Host name under which sites reach the coordinator.
-    port : int
+    server, port : str, int
+        Under which sites reach the coordinator.
     admin : str
         E-mail address of the person who starts rounds.
     """
@@ -130,42 +136,16 @@ def init_federation(
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("the folder is not empty", "Name a new folder.", path=folder)
-    project = _project(sites, server, port, admin)
-    file = folder / "project.yml"
-    with writable(folder, "the kits"):
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
-        write_json(file, project)  # JSON is also YAML, which NVFlare reads
-        kits = folder / "kits"
-        shutil.move(provision(project, folder / "authority"), kits)
-    federation = Federation(
-        file, kits / server, kits / admin, {site: kits / site for site in sites}
-    )
-    for kit in federation.sites.values():
-        harden_site(kit)
-    harden_coordinator(federation.coordinator, sites)
-    for kit in (federation.coordinator, federation.admin, *federation.sites.values()):
-        restrict(kit)
-    return federation
-
-
-def participant(name: str, kind: str, **more: Any) -> dict[str, Any]:
-    """A participant's entry in NVFlare's provisioning project."""
-    return {"name": name, "type": kind, "org": ORGANISATION, **more}
-
-
-def _project(sites: Sequence[str], server: str, port: int, admin: str) -> dict[str, Any]:
-    participants: list[dict[str, Any]] = [
-        participant(server, "server", fed_learn_port=port),
-        *(participant(site, "client", allow_log_streaming=False) for site in sites),
-        participant(admin, "admin", role=ROLE),
-    ]
     builders = "nvflare.lighter.impl"
-    return {
+    project = {
         "api_version": 3,
         "name": PROJECT,
         "description": "a coordinator assembles the fragments of sites",
-        "participants": participants,
+        "participants": [
+            {"name": server, "type": "server", "org": ORGANISATION, "fed_learn_port": port},
+            *map(_site_entry, sites),
+            {"name": admin, "type": "admin", "org": ORGANISATION, "role": ROLE},
+        ],
         "builders": [
             {
                 "path": f"{builders}.workspace.WorkspaceBuilder",
@@ -175,16 +155,31 @@ def _project(sites: Sequence[str], server: str, port: int, admin: str) -> dict[s
                 "path": f"{builders}.static_file.StaticFileBuilder",
                 "args": {"config_folder": "config", "scheme": "grpc"},
             },
-            {
-                "path": f"{builders}.cert.CertBuilder",
-                "args": {"root_valid_days": AUTHORITY_DAYS},
-            },
+            {"path": f"{builders}.cert.CertBuilder", "args": {"root_valid_days": AUTHORITY_DAYS}},
             {"path": f"{builders}.signature.SignatureBuilder"},
         ],
     }
+    kits = folder / "kits"
+    with writable(folder, "the kits"):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        write_json(folder / "project.yml", project)  # JSON is also YAML, which NVFlare reads
+        shutil.move(_provision(project, folder / "authority"), kits)
+    for site in sites:
+        _harden_site(kits / site)
+    _harden_coordinator(kits / server, sites)
+    for name in (server, admin, *sites):
+        _restrict(kits / name)
+    own = {site: kits / site for site in sites}
+    return Federation(folder / "project.yml", kits / server, kits / admin, own)
 
 
-def provision(project: dict[str, Any], authority: Path) -> Path:
+def _site_entry(site: str) -> dict[str, Any]:
+    """A site's entry in NVFlare's provisioning project."""
+    return {"name": site, "type": "client", "org": ORGANISATION, "allow_log_streaming": False}
+
+
+def _provision(project: dict[str, Any], authority: Path) -> Path:
     """Run NVFlare's provisioning, and return the folder with the new kits.
 
     The authority's key is made if there is none yet. Of the participants' keys the authority keeps
@@ -211,18 +206,28 @@ def provision(project: dict[str, Any], authority: Path) -> Path:
         )
     state = authority / PROJECT / "state" / "cert.json"
     write_json(state, {name: _read(state)[name] for name in ("root_cert", "root_pri_key")})
-    restrict(authority)
+    _restrict(authority)
     return Path(made)
 
 
-def restrict(folder: Path) -> None:
+def _restrict(folder: Path) -> None:
     """Let only the owner read a folder that holds private keys."""
     for path in (folder, *folder.rglob("*")):
         mode = path.stat().st_mode
         path.chmod(0o700 if path.is_dir() or mode & 0o100 else 0o600)
 
 
-def harden_site(kit: Path) -> None:
+# -- what a kit allows ----------------------------------------------------------------------------
+
+
+def _harden(kit: Path, allowed: str) -> dict[str, Any]:
+    """Write the kit's permissions; returns its resources with one class that jobs may use."""
+    write_json(kit / "local" / "authorization.json", PERMISSIONS)
+    resources = _read(kit / "local" / "resources.json.default")
+    return resources | {"class_list_enforcement_mode": "enforce", "class_allow_list": [allowed]}
+
+
+def _harden_site(kit: Path) -> None:
     """Write the permissions and settings of a site's new kit."""
     resources = _harden(kit, EXECUTOR)
     resources["allow_log_streaming"] = False
@@ -234,17 +239,9 @@ def harden_site(kit: Path) -> None:
     write_json(kit / "local" / SITE_FILE, {"fragment": "fragment.json", "min_rows": MIN_ROWS})
 
 
-def harden_server_config(kit: Path) -> None:
-    """Give sites more time to accept a job than NVFlare does."""
-    config = kit / "startup" / "fed_server.json"
-    server = _read(config)
-    server["servers"][0]["admin_timeout"] = ACCEPTANCE
-    write_json(config, server)
-
-
-def harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
+def _harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
     """Write the permissions and settings of the coordinator's new kit."""
-    harden_server_config(kit)
+    _give_time(kit)
     resources = _harden(kit, CONTROLLER)
     parts = {part["id"]: part for part in resources["components"]}
     del parts["log_receiver"]
@@ -254,17 +251,17 @@ def harden_coordinator(kit: Path, sites: Sequence[str]) -> None:
     set_storage_paths(kit)
     # Of the sites and of the person who starts rounds.
     certificates = sorted(kit.parent.glob("*/startup/client.crt"))
-    document = {
-        "sites": list(sites),
-        "certificates": {path.parts[-3]: fingerprint(path.parents[1]) for path in certificates},
-        "results": "results",
-    }
+    pinned = {path.parts[-3]: certificate_digest(path.read_bytes()) for path in certificates}
+    document = {"sites": list(sites), "certificates": pinned, "results": "results"}
     write_json(kit / "local" / COORDINATOR_FILE, document, private=True)
 
 
-def fingerprint(kit: Path) -> str:
-    """SHA-256 of the certificate in the kit of a site or an admin, in hexadecimal."""
-    return certificate_digest((kit / "startup" / "client.crt").read_bytes())
+def _give_time(kit: Path) -> None:
+    """Give sites more time to accept a job than NVFlare does."""
+    config = kit / "startup" / "fed_server.json"
+    server = _read(config)
+    server["servers"][0]["admin_timeout"] = ACCEPTANCE
+    write_json(config, server)
 
 
 def certificate_digest(pem: bytes) -> str:
@@ -273,13 +270,6 @@ def certificate_digest(pem: bytes) -> str:
     from cryptography.hazmat.primitives.hashes import SHA256
 
     return x509.load_pem_x509_certificate(pem).fingerprint(SHA256()).hex()
-
-
-def _harden(kit: Path, allowed: str) -> dict[str, Any]:
-    """Write the kit's permissions; returns its resources with one class that jobs may use."""
-    write_json(kit / "local" / "authorization.json", PERMISSIONS)
-    resources = _read(kit / "local" / "resources.json.default")
-    return resources | {"class_list_enforcement_mode": "enforce", "class_allow_list": [allowed]}
 
 
 def check_hardened(kit: Path) -> None:
@@ -295,31 +285,21 @@ def check_hardened(kit: Path) -> None:
 
     try:
         permissions = _read(kit / "local" / "authorization.json")["permissions"]
+        given = {role: rights if rights != "none" else {} for role, rights in permissions.items()}
+        asked = [(role, *right) for role, rights in given.items() for right in rights.items()]
         resources = _read(kit / "local" / "resources.json")
         paths = {part["path"] for part in resources["components"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (AttributeError, OSError, ValueError, KeyError, TypeError):
         raise refuse("local/authorization.json or local/resources.json cannot be read") from None
-    for role, allowed in PERMISSIONS["permissions"].items():
-        given = permissions.get(role, "none")
-        rights = allowed if isinstance(allowed, dict) else {}
-        if (
-            given != "none"
-            and given != rights
-            and not (
-                isinstance(given, dict)
-                and all(
-                    value == "none" or rights.get(right) == value for right, value in given.items()
-                )
-            )
-        ):
+    ours = PERMISSIONS["permissions"]
+    for role, right, value in asked:
+        if value != "none" and (role != ROLE or ours[ROLE].get(right) != value):
             raise refuse(f"local/authorization.json allows the role {role!r} more")
-    if set(permissions) - set(PERMISSIONS["permissions"]):
+    if set(permissions) - set(ours):
         raise refuse("local/authorization.json has another role")
-    wanted = {CONTROLLER if server else EXECUTOR}
-    if (
-        resources.get("class_list_enforcement_mode") != "enforce"
-        or set(resources.get("class_allow_list", ["*"])) - wanted
-    ):
+    if resources.get("class_list_enforcement_mode") != "enforce" or set(
+        resources.get("class_allow_list", ["*"])
+    ) - {CONTROLLER if server else EXECUTOR}:
         raise refuse("local/resources.json lets a job use other classes")
     if not server and resources.get("allow_log_streaming") is not False:
         raise refuse("local/resources.json sends logs to the coordinator")
@@ -343,6 +323,157 @@ def set_storage_paths(kit: Path) -> None:
         write_json(path, resources)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return document
+# -- sites join and leave, certificates are renewed -----------------------------------------------
+
+
+def days_left(certificate: bytes) -> int:
+    """Whole days until a certificate in PEM expires; negative if it has expired."""
+    from cryptography import x509  # an optional dependency
+
+    end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    return (end - datetime.now(UTC)).days
+
+
+def members(folder: Path) -> list[Member]:
+    """The authority and every participant of a federation."""
+    project, listed = _opened(folder)
+    authority = _of_federation(folder, folder / "authority" / PROJECT / "state" / "cert.json")
+    found = [Member("authority", "authority", days_left(authority["root_cert"].encode()))]
+    kinds = {"server": "coordinator", "admin": "admin", "client": "site"}
+    for one in project["participants"]:
+        name, kind = one["name"], kinds[one["type"]]
+        base = "server.crt" if kind == "coordinator" else "client.crt"
+        path = folder / "kits" / name / "startup" / base
+        days = days_left(path.read_bytes()) if path.is_file() else None
+        state = ""
+        if kind == "site":
+            state = "listed" if name in listed.get("sites", ()) else "not listed"
+            state = "revoked" if name in listed.get("revoked", ()) else state
+        found.append(Member(name, kind, days, state))
+    return found
+
+
+def add_site(folder: Path, site: str) -> Path:
+    """Make the kit of a new site, and add it to the coordinator's list; returns the kit."""
+    require_nvflare()
+    check_name(site, "site")
+    project, listed = _opened(folder)
+    if site in {one["name"] for one in project["participants"]}:
+        raise InputError(
+            f"the federation has a participant {site!r} already",
+            "Choose another name, or renew its certificate.",
+            path=folder,
+        )
+    new = _site_entry(site)
+    kit = folder / "kits" / site
+    with _new_kit(folder, project, new) as made:
+        # An attempt that failed may have left one; the project, written last, does not name it.
+        shutil.rmtree(kit, ignore_errors=True)
+        shutil.move(made, kit)
+    _harden_site(kit)
+    _restrict(kit)
+    sites = [*(one for one in listed["sites"] if one != site), site]
+    _save(folder, project, {**listed, "sites": sites}, pinned=kit)
+    project["participants"].append(new)
+    with writable(folder / "project.yml"):
+        write_json(folder / "project.yml", project)
+    return kit
+
+
+def renew(folder: Path, name: str) -> Path:
+    """Give a participant a new key and certificate; returns its `startup` folder.
+
+    The kit's `local` folder stays as it is. The old certificate is not admitted any more.
+    """
+    require_nvflare()
+    project, listed = _opened(folder)
+    own = next((one for one in project["participants"] if one["name"] == name), None)
+    kit = folder / "kits" / name
+    if own is None:
+        known = ", ".join(one["name"] for one in project["participants"])
+        raise InputError(
+            f"the federation has no participant {name!r}", f"It has {known}.", path=folder
+        )
+    if name in listed.get("revoked", ()):
+        raise InputError(f"the site {name!r} was revoked", "Add it under a new name.", path=folder)
+    with _new_kit(folder, project, own) as made:
+        if own["type"] == "server":
+            _give_time(made)
+        if kit.is_dir():
+            shutil.rmtree(kit / "startup", ignore_errors=True)
+            shutil.move(made / "startup", kit / "startup")
+        else:
+            shutil.move(made, kit)
+            if own["type"] == "client":
+                _harden_site(kit)
+    _restrict(kit)
+    if own["type"] != "server":
+        _save(folder, project, listed, pinned=kit)
+    return kit / "startup"
+
+
+def revoke(folder: Path, site: str) -> None:
+    """Take a site off the coordinator's list for good: it cannot connect and is never asked."""
+    project, listed = _opened(folder)
+    revoked = listed.get("revoked", [])
+    if site in revoked:
+        raise InputError(f"the site {site!r} was revoked already", "Nothing is to do.", path=folder)
+    if site not in listed["sites"]:
+        raise InputError(
+            f"the coordinator does not list a site {site!r}",
+            f"It lists {', '.join(listed['sites'])}.",
+            path=folder,
+        )
+    sites = [one for one in listed["sites"] if one != site]
+    if not sites:
+        raise InputError("it is the last site", "Add another one first.", path=folder)
+    _save(folder, project, {**listed, "sites": sites, "revoked": [*revoked, site]})
+
+
+@contextlib.contextmanager
+def _new_kit(folder: Path, project: dict[str, Any], own: dict[str, Any]) -> Iterator[Path]:
+    """A new kit of one participant; the other kits that NVFlare makes are thrown away."""
+    base = [one for one in project["participants"] if one["type"] in ("server", "admin")]
+    plan = {**project, "participants": base if own in base else [*base, own]}
+    with writable(folder, "the kits"):
+        made = _provision(plan, folder / "authority")
+        try:
+            yield made / own["name"]
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def _opened(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """NVFlare's project of a federation, and the coordinator's settings."""
+    project = _of_federation(folder, folder / "project.yml")
+    return project, _of_federation(folder, _coordinator_file(folder, project))
+
+
+def _coordinator_file(folder: Path, project: dict[str, Any]) -> Path:
+    server: str = next(one["name"] for one in project["participants"] if one["type"] == "server")
+    return folder / "kits" / server / "local" / COORDINATOR_FILE
+
+
+def _of_federation(folder: Path, path: Path) -> dict[str, Any]:
+    try:
+        with readable(path):
+            return _read(path)
+    except ValueError as error:  # also an InputError
+        raise InputError(
+            f"{path.relative_to(folder)} cannot be read",
+            "Name the folder that `jigsaw federate init` wrote, with the coordinator's kit in it.",
+            path=folder,
+        ) from error
+
+
+def _save(
+    folder: Path, project: dict[str, Any], listed: dict[str, Any], *, pinned: Path | None = None
+) -> None:
+    """Write the coordinator's settings, with the certificate of a new kit."""
+    if pinned is not None:
+        digest = certificate_digest((pinned / "startup" / "client.crt").read_bytes())
+        known = listed.get("certificates", {})
+        listed = {**listed, "certificates": {**known, pinned.name: digest}}
+    path = _coordinator_file(folder, project)
+    with writable(path):
+        write_json(path, listed, private=True)

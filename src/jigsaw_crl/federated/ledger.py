@@ -1,38 +1,46 @@
-"""The coordinator's log of accepted fragments; each line holds the hash of the line before.
+"""The log of used fragments, and signed files that a coordinator receives.
 
-A line that is changed, removed or added later does not fit the lines after it. The record of used
-fragments (`seen`) and every result name the number of lines and the hash of the last one, so that a
-log that was cut off or written anew is noticed too.
+Each line of a log holds the hash of the line before, so a line that is changed, removed or added
+later does not fit the lines after it. Every result names the number of lines and the hash of the
+last one, so that a log that was cut off or written anew is noticed too. A coordinator's log has the
+fragments of every result: which rounds have one, and which fragment of a site was the last, follows
+from it. A site logs in the same form what it sends.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable, writable
+from jigsaw_crl.base.files import read_file, write_file
 from jigsaw_crl.base.locking import locked
-from jigsaw_crl.federated.round import now
-
-__all__ = ["Head", "Ledger", "LogLine"]
+from jigsaw_crl.federated.keys import read_key_list
+from jigsaw_crl.federated.settings import check_name
+from jigsaw_crl.federated.signing import Received, open_signed
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.reading import fragments_by_client, read_bytes
 
 _START = hashlib.sha256(b"jigsaw-crl/log").hexdigest()
-# Seconds to wait for another run that writes a line.
-_PATIENCE = 30.0
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class LogLine(Document):
-    """A line of the log: one accepted fragment."""
+    """A line of the log: one fragment of a result."""
 
-    kind = "log of accepted fragments"
-    remedy = "Restore it from a backup."
+    kind = "log of used fragments"
+    remedy = "Restore it from a backup: without it a replayed fragment would go unnoticed."
 
     format: Literal["jigsaw-crl/log"]
     version: Literal[1]
@@ -46,81 +54,61 @@ class LogLine(Document):
     previous: str
 
 
-@dataclass(frozen=True)
-class Head:
-    """How far a log goes.
-
-    Parameters
-    ----------
-    entries : int
-        Number of lines.
-    hash : str
-        SHA-256 of the last line, in hexadecimal.
-    """
+class Head(NamedTuple):
+    """How far a log goes: the number of its lines, and the SHA-256 of the last one."""
 
     entries: int = 0
     hash: str = _START
 
-    def to_document(self) -> dict[str, Any]:
-        """The head as plain JSON values."""
-        return {"entries": self.entries, "hash": self.hash}
-
 
 @dataclass(frozen=True)
 class Ledger:
-    """The log in a file.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A log: its file, its text, its lines, and the head after each line, from none on."""
 
     path: Path
+    text: bytes = b""
+    lines: tuple[LogLine, ...] = ()
+    heads: tuple[Head, ...] = (Head(),)
 
-    def lines(self) -> list[tuple[LogLine, Head]]:
-        """Every line, and the head of the log after it; a broken chain is refused.
-
-        A last line without its line break was cut off when the coordinator was killed, and does
-        not count.
-        """
-        if not self.path.exists():
-            return []
-        with readable(self.path):
-            parts = self.path.read_bytes().split(b"\n")[:-1]
-        found: list[tuple[LogLine, Head]] = []
-        head = Head()
-        for number, text in enumerate(parts, start=1):
-            line = LogLine.from_text(text, path=self.path)
-            if line.number != number or line.previous != head.hash:
+    @classmethod
+    def read(cls, path: Path) -> Ledger:
+        """The log in a file, empty if there is none; a broken chain is refused."""
+        if not path.exists():
+            return cls(path)
+        text = read_file(path, LogLine.largest_file, LogLine.kind)
+        lines, heads = [], [Head()]
+        for number, part in enumerate(text.removesuffix(b"\n").split(b"\n"), start=1):
+            line = LogLine.from_text(part, path=path)
+            if line.number != number or line.previous != heads[-1].hash:
                 raise InputError(
                     f"line {number} does not follow from the line before it: the log was altered",
                     LogLine.remedy,
-                    path=self.path,
+                    path=path,
                 )
-            head = Head(number, hashlib.sha256(text).hexdigest())
-            found.append((line, head))
-        return found
+            lines.append(line)
+            heads.append(Head(number, hashlib.sha256(part).hexdigest()))
+        return cls(path, text, tuple(lines), tuple(heads))
 
-    def head(self) -> Head:
-        lines = self.lines()
-        return lines[-1][1] if lines else Head()
+    @classmethod
+    @contextmanager
+    def held(cls, path: Path, *, patience: float = 0.0) -> Iterator[Ledger]:
+        """The log, which no other run can use until the block ends."""
+        with locked(path, "the log of used fragments", patience=patience):
+            yield cls.read(path)
 
-    def head_of(self, round_name: str, digests: Mapping[str, str]) -> Head:
-        """The head after the last line of these fragments, which are given by site.
+    @cached_property
+    def rounds(self) -> dict[str, str]:
+        """When each round got its result, in UTC."""
+        return {line.round: line.at for line in self.lines}
 
-        It stays the same when other fragments are logged later.
-        """
-        heads = [
-            head
-            for line, head in self.lines()
-            if line.round == round_name and digests.get(line.site) == line.digest
-        ]
-        return heads[-1] if heads else Head()
+    @cached_property
+    def last(self) -> dict[str, LogLine]:
+        """The newest fragment of each site."""
+        return {line.site: line for line in sorted(self.lines, key=lambda line: line.serial)}
 
     def check(self, known: Head) -> None:
         """Refuse a log that does not begin with the lines that were known before."""
-        heads = [Head(), *(head for _, head in self.lines())]
-        if known.entries >= len(heads) or heads[known.entries] != known:
+        if known not in self.heads[known.entries : known.entries + 1]:
             raise InputError(
                 f"the log does not hold the {known.entries} lines that are known: it was cut off "
                 "or written anew",
@@ -128,39 +116,115 @@ class Ledger:
                 path=self.path,
             )
 
-    def append(
-        self, *, study: str | None, round_name: str, site: str, serial: int, digest: str
-    ) -> None:
-        """Add a line, unless the log has it already; it is on disk when this returns."""
-        with locked(self.path, "the log", patience=_PATIENCE):
-            lines = self.lines()
-            head = lines[-1][1] if lines else Head()
-            wanted = (study, round_name, site, serial, digest)
-            if any(wanted == (x.study, x.round, x.site, x.serial, x.digest) for x, _ in lines):
+    def check_round(self, round_name: str, *, again: bool = False) -> None:
+        """Refuse a round that has a result, unless it is to be replaced."""
+        if round_name in self.rounds and not again:
+            raise InputError(
+                f"the round {round_name!r} has ended on {self.rounds[round_name]} with a result",
+                "Choose a new name, or pass --again to make its result again.",
+            )
+
+    def overtook(self, site: str, serial: int) -> bool:
+        """Was a newer fragment of the site used?"""
+        return site in self.last and serial < self.last[site].serial
+
+    def check_new(self, signed: Received, *, again: bool = False, path: object = None) -> None:
+        """Refuse a fragment that was used before, or is older than one that was.
+
+        With `again` the last one used is accepted, to make its result once more.
+        """
+        last = self.last.get(signed.site)
+        if last is None or signed.serial > last.serial:
+            return
+        if signed.serial == last.serial and signed.digest == last.digest:
+            if again:
                 return
+            what = "a result was made with it already"
+            remedy = "Ask the site for a new one, or pass --again to make the same result again."
+        else:
+            what = f"serial {signed.serial} is not above {last.serial}, the last one used"
+            remedy = "Ask the site for a new one; if its clock was set back, correct it first."
+        raise InputError(f"the fragment is replayed: {what}", remedy, client=signed.site, path=path)
+
+    def having(self, used: Iterable[Received], round_name: str, study: str | None = None) -> Ledger:
+        """The log with a line for each fragment that it does not have yet; `save` writes it."""
+        known = {(x.study, x.round, x.site, x.serial, x.digest) for x in self.lines}
+        text, lines, heads = self.text, list(self.lines), list(self.heads)
+        for one in used:
+            if (study, round_name, one.site, one.serial, one.digest) in known:
+                continue
             line = LogLine(
                 format="jigsaw-crl/log",
                 version=1,
-                number=head.entries + 1,
+                number=len(lines) + 1,
                 at=now(),
                 study=study,
                 round=round_name,
-                site=site,
-                serial=serial,
-                digest=digest,
-                previous=head.hash,
+                site=one.site,
+                serial=one.serial,
+                digest=one.digest,
+                previous=heads[-1].hash,
             )
-            text = json.dumps(line.model_dump(), ensure_ascii=True, separators=(",", ":")).encode()
-            with writable(self.path), self.path.open("ab") as file:
-                if file.tell():
-                    _drop_half_line(self.path)
-                file.write(text + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+            part = line.model_dump_json().encode()
+            lines.append(line)
+            heads.append(Head(len(lines), hashlib.sha256(part).hexdigest()))
+            text += part + b"\n"
+        return Ledger(self.path, text, tuple(lines), tuple(heads))
+
+    def save(self) -> None:
+        """Write the log as a whole; it is on disk when this returns."""
+        write_file(self.path, lambda file: file.write(self.text))
+
+    def provenance(
+        self, used: Sequence[Received], round_name: str, study: str | None
+    ) -> dict[str, Any]:
+        """What a result says of its fragments, which this log has.
+
+        The head is the one after the last of their lines: it stays when others are logged later.
+        """
+        digests = {one.site: one.digest for one in used}
+        ours = [
+            head
+            for line, head in zip(self.lines, self.heads[1:], strict=True)
+            if line.round == round_name and digests.get(line.site) == line.digest
+        ]
+        found = {"round": round_name, "digests": digests, "log": ours[-1]._asdict()}
+        if study is not None:
+            signed = {one.site: one.envelope.about() for one in used if one.envelope is not None}
+            found |= {"study": study, "signatures": signed}
+        return found
 
 
-def _drop_half_line(path: Path) -> None:
-    """Remove what a killed run left of its last line."""
-    whole = path.read_bytes().rfind(b"\n") + 1
-    if whole < path.stat().st_size:
-        os.truncate(path, whole)
+@contextmanager
+def receive_signed(
+    paths: Iterable[str | Path], keys: str | Path, round_name: str, *, again: bool = False
+) -> Iterator[tuple[dict[str, Fragment], dict[str, Any], Callable[[], None]]]:
+    """Read signed fragments; one that is unknown, altered or replayed is refused by name.
+
+    Gives the fragments by client, their provenance for a result, and a function to be called after
+    the result was written. No other run can use the log until the block ends.
+
+    Parameters
+    ----------
+    paths : iterable of path
+    keys : path
+        The coordinator's list of site keys; its log is beside it.
+    round_name : str
+    again : bool
+        Accept the fragments that were the last ones used, to make their result once more.
+    """
+    check_name(round_name, "round")
+    listed = read_key_list(keys)
+    used: list[Received] = []
+    with Ledger.held(Path(keys).with_suffix(".log.jsonl")) as log:
+
+        def verified() -> Iterator[tuple[str | Path, Fragment]]:
+            for path in paths:
+                used.append(open_signed(read_bytes(path), listed, round_name, path=path))
+                log.check_new(used[-1], again=again, path=path)
+                yield path, used[-1].fragment
+
+        fragments = fragments_by_client(verified())
+        log.check_round(round_name, again=again)
+        grown = log.having(used, round_name, listed.study)
+        yield fragments, grown.provenance(used, round_name, listed.study), grown.save

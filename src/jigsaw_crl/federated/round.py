@@ -1,47 +1,52 @@
-"""How a round stands: the file `round.json`, and whether a round may be run."""
+"""One round at the coordinator: collect the sites' answers, then assemble them into a result.
+
+Each accepted answer is written to the round's folder at once, and `round.json` beside it says how
+the round stands. If the coordinator is killed, the same round can be run again with the answers
+that were kept.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from jigsaw_crl.assembly import conclude
+from jigsaw_crl.assembly.order import Method, Options
+from jigsaw_crl.base.documents import Closed
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import label_key
+from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.federated.answer import Rules, check_answer
+from jigsaw_crl.federated.keys import read_key_list, read_private_key
+from jigsaw_crl.federated.ledger import Ledger, now
+from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
+from jigsaw_crl.federated.signing import Received
+from jigsaw_crl.federated.verifying import ANSWERS, SEED, STATUS, sign_result
+from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.result.result import Result
 
-__all__ = ["ABSENCES", "ANSWERS", "SEED", "STATUS", "RoundRecord", "Standing", "check_open", "now"]
-
-STATUS, ANSWERS = "round.json", "answers"
-# The seed of every round, so that nobody can try several and choose.
-SEED = 0
-# Findings about sites, which do not follow from the fragments.
-ABSENCES = ("missing-site", "refused-site", "label-spelling")
-State = Literal["received", "kept", "refused", "missing"]
+# Seconds to wait for another run that uses the log of used fragments.
+_PATIENCE = 60.0
+# Sites up to which a label counts as that of few.
+_FEW = 2
 
 
-def now() -> str:
-    """The time in UTC, to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@dataclass(frozen=True)
-class Standing:
+class Standing(Closed):
     """The state of a site in a round.
 
-    Parameters
-    ----------
-    state : {"received", "kept", "refused", "missing"}
-        "kept": it did not answer this time, but its answer from an interrupted run of this round
-        is used.
-    why : str
-        Why the answer was refused, or why there is none if that is known; else empty.
+    "kept": it did not answer this time, but its answer from an interrupted run of this round is
+    used. `why` says why the answer was refused, or why there is none if that is known.
     """
 
-    state: State
+    state: Literal["received", "kept", "refused", "missing"]
     why: str = ""
 
     @property
@@ -50,27 +55,18 @@ class Standing:
         return self.state in ("received", "kept")
 
 
-@dataclass(frozen=True)
-class RoundRecord:
+class RoundRecord(Closed):
     """The content of `round.json`.
 
-    Parameters
-    ----------
-    round : str
-        Name of the round.
-    started_at : str
-    ended_at : str or None
-        None while the round runs, and if the coordinator was killed during it.
-    failure : str or None
-        Why there is no result; None while the round runs and if there is one.
-    sites : dict of str to Standing
+    `ended_at` is None while the round runs, and if the coordinator was killed during it; `failure`
+    says why there is no result.
     """
 
     round: str
     started_at: str
     ended_at: str | None = None
     failure: str | None = None
-    sites: dict[str, Standing] = field(default_factory=dict)
+    sites: dict[str, Standing]
 
     @property
     def closed(self) -> bool:
@@ -82,63 +78,275 @@ class RoundRecord:
         """Whether the result rests on every site."""
         return self.closed and all(standing.used for standing in self.sites.values())
 
-    def to_json(self) -> str:
-        return _ADAPTER.dump_json(self, indent=1).decode()
-
-    def to_document(self) -> dict[str, Any]:
-        """The record as plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_document(cls, document: object) -> RoundRecord | None:
-        """The record; None if this is none."""
-        try:
-            return _ADAPTER.validate_python(document)
-        except ValidationError:
-            return None
-
     @classmethod
     def read(cls, folder: Path) -> RoundRecord | None:
         """The record in a round's folder; None if there is none that can be read."""
         try:
-            return _ADAPTER.validate_json((folder / STATUS).read_bytes())
+            return cls.model_validate_json((folder / STATUS).read_bytes())
         except (OSError, ValidationError):
             return None
 
     def save(self, folder: Path, *, strict: bool = False) -> None:
-        """Write `round.json`.
-
-        The state of a round is written often. By default a full disk is no reason to end the round:
-        the file then keeps its last content.
-        """
+        """Write `round.json`; by default it keeps its last content when the disk is full."""
         with suppress(*(() if strict else (InputError,))):
-            write_text(folder / STATUS, self.to_json())
+            write_text(folder / STATUS, self.model_dump_json(indent=1))
 
 
-_ADAPTER = TypeAdapter(RoundRecord)
+def begin_round(settings: CoordinatorSettings, round_name: object, *, again: bool = False) -> None:
+    """Check that a round may be run, and write `round.json` before it begins.
 
-
-def check_open(results: Path, round_name: str, *, again: bool = False) -> None:
-    """Refuse a round that has a result, and a name that differs from another's only by case.
-
-    Parameters
-    ----------
-    results : Path
-        Folder with one folder per round.
-    round_name : str
-    again : bool
-        Accept a round that has a result.
+    A round that has a result is refused unless `again`, and so is a name that differs from
+    another's only by case.
     """
-    names = [path.name for path in results.iterdir()] if results.is_dir() else []
-    for name in names:
-        if name != round_name and name.casefold() == round_name.casefold():
+    name = check_name(round_name, "round")
+    others = [path.name for path in settings.results.iterdir()] if settings.results.is_dir() else []
+    for other in others:
+        if other != name and other.casefold() == name.casefold():
             raise InputError(
-                f"the round's name {round_name!r} differs from {name!r} only by case",
+                f"the round's name {name!r} differs from {other!r} only by case",
                 "Choose another name.",
             )
-    record = RoundRecord.read(results / round_name)
+    folder = settings.results / name
+    record = RoundRecord.read(folder)
     if record is not None and record.closed and not again:
         raise InputError(
-            f"the round {round_name!r} has ended on {record.ended_at} with a result",
+            f"the round {name!r} has ended on {record.ended_at} with a result",
             "Choose a new name, or pass --again to replace that result.",
         )
+    try:
+        (folder / ANSWERS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the folder cannot be made ({error.strerror})",
+            "Correct 'results' in local/jigsaw-coordinator.json.",
+            path=folder,
+        ) from None
+    if record is None:
+        _unanswered(settings, name).save(folder)
+
+
+def end_round(settings: CoordinatorSettings, round_name: object, status: str) -> RoundRecord:
+    """The record of a round after its process has ended; one that was left open is closed."""
+    name = check_name(round_name, "round")
+    folder = settings.results / name
+    record = RoundRecord.read(folder) or _unanswered(settings, name)
+    if record.ended_at is None:
+        # Killed between the two, a process leaves a result that is not in round.json.
+        done = Ledger.read(settings.log).rounds.get(name)
+        why = f"the coordinator's process for the round ended before the round did ({status})"
+        end = {"ended_at": done or now(), "failure": None if done else why}
+        record = record.model_copy(update=end)
+        record.save(folder)
+    return record
+
+
+def _unanswered(settings: CoordinatorSettings, name: str) -> RoundRecord:
+    missing = {site: Standing(state="missing") for site in settings.sites}
+    return RoundRecord(round=name, started_at=now(), sites=missing)
+
+
+@dataclass
+class Gathering:
+    """A round in progress: its answers by site, and why others have none or cannot answer."""
+
+    settings: CoordinatorSettings
+    rules: Rules
+    accepted: dict[str, Received] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, Received] = field(default_factory=dict)
+    started_at: str = field(default_factory=now)
+
+    @classmethod
+    def open(
+        cls,
+        settings: CoordinatorSettings,
+        round_name: str,
+        *,
+        max_age: float | None = None,
+        again: bool = False,
+    ) -> Gathering:
+        """Begin a round, or continue one that was interrupted; options as in `RoundOptions`."""
+        begin_round(settings, round_name, again=again)
+        keys = None if settings.keys is None else read_key_list(settings.keys)
+        log = Ledger.read(settings.log)
+        log.check_round(round_name, again=again)
+        limits = (settings.most_bytes, settings.most_labels)
+        gathering = cls(settings, Rules(round_name, log, *limits, max_age, keys))
+        gathering._record().save(gathering.folder)
+        return gathering
+
+    @property
+    def folder(self) -> Path:
+        """The round's result folder."""
+        return self.settings.results / self.rules.round_name
+
+    # -- the sites --------------------------------------------------------------------------------
+
+    def receive(self, site: str, text: object) -> Standing:
+        """Check an answer, and keep it if it is accepted."""
+        if site not in self.settings.sites:
+            return Standing(state="refused", why="it is not one of this federation's sites")
+        try:
+            accepted = check_answer(text, site, self.rules)
+            write_text(self.folder / ANSWERS / f"{site}.json", str(text))
+        except InputError as error:
+            return self.refuse(site, f"{error.what}. {error.remedy}")
+        self.refused.pop(site, None)
+        self.accepted[site] = accepted
+        self._record().save(self.folder)
+        return self._standing(site)
+
+    def refuse(self, site: str, why: str) -> Standing:
+        """Note that a site's answer is refused, and why."""
+        self.accepted.pop(site, None)
+        self.refused[site] = why
+        self._record().save(self.folder)
+        return self._standing(site)
+
+    def lose(self, site: str, why: str) -> None:
+        """Note that a site cannot answer any more, and why; an answer that it gave still counts."""
+        if site in self.settings.sites:
+            self.lost[site] = why
+            self._record().save(self.folder)
+
+    def waits_for(self, sites: Iterable[str]) -> bool:
+        """Can one of these sites still answer?"""
+        return not set(sites) <= {*self.accepted, *self.refused, *self.lost}
+
+    def _standing(self, site: str) -> Standing:
+        if site in self.accepted:
+            return Standing(state="received")
+        if site in self.refused:
+            return Standing(state="refused", why=self.refused[site])
+        if site in self.kept:
+            return Standing(state="kept")
+        return Standing(state="missing", why=self.lost.get(site, ""))
+
+    def _record(self) -> RoundRecord:
+        sites = {site: self._standing(site) for site in self.settings.sites}
+        return RoundRecord(round=self.rules.round_name, started_at=self.started_at, sites=sites)
+
+    def _keep(self) -> None:
+        """Take valid answers from an interrupted run, of sites that did not answer in this one."""
+        for site in self.settings.sites:
+            path = self.folder / ANSWERS / f"{site}.json"
+            if site in self.accepted or site in self.refused or not path.is_file():
+                continue
+            with suppress(OSError, ValueError):  # unreadable, not UTF-8, or an InputError
+                self.kept[site] = check_answer(path.read_text("utf-8"), site, self.rules)
+
+    # -- the result -------------------------------------------------------------------------------
+
+    def finish(self, min_sites: int, method: Method = "null-cone") -> Result:
+        """Assemble the accepted fragments and write the round's result folder.
+
+        With fewer than `min_sites` there is no result: this raises an `InputError`. `round.json`
+        has the state of every site all the same.
+        """
+        try:
+            # Both routes use one log: what was accepted may have been overtaken since.
+            with Ledger.held(self.settings.log, patience=_PATIENCE) as log:
+                return self._finish(log, min_sites, method)
+        except BaseException as error:
+            self.fail(str(error) if isinstance(error, InputError) else type(error).__name__)
+            raise
+
+    def fail(self, why: str) -> None:
+        """End the round without a result, and write why."""
+        self._keep()
+        end = {"ended_at": now(), "failure": why}
+        self._record().model_copy(update=end).save(self.folder)
+
+    def _finish(self, log: Ledger, min_sites: int, method: Method) -> Result:
+        self.rules = replace(self.rules, log=log)
+        for site, accepted in list(self.accepted.items()):
+            if log.overtook(site, accepted.serial):
+                self.refuse(site, "its fragment is stale: a newer one has been used")
+        self._keep()
+        used = self._within_limits()
+        standings = self._record().sites
+        if len(used) < max(min_sites, 1):
+            states = ", ".join(f"{site} {s.state}" for site, s in standings.items())
+            raise InputError(
+                f"{pluralise(len(used), 'fragment')} accepted where at least "
+                f"{max(min_sites, 1)} are needed ({states})",
+                "Run the round again when the sites can answer.",
+            )
+        name, keys = self.rules.round_name, self.rules.keys
+        study = None if keys is None else keys.study
+        grown = log.having(used, name, study)
+        provenance = {
+            **grown.provenance(used, name, study),
+            "missing": sorted(site for site, s in standings.items() if s.state == "missing"),
+            "refused": {site: s.why for site, s in standings.items() if s.state == "refused"},
+        }
+        fragments = {one.site: one.fragment for one in used}
+        asked = self.settings.witnesses if method == "null-cone" else None
+        concluded = conclude(fragments.values(), options=Options(method, SEED, witnesses=asked))
+        findings = (*_absences(standings), *_spellings(fragments), *concluded.findings)
+        result = Result(fragments, concluded.order, findings, provenance).with_proposal()
+        result.save(self.folder)
+        if self.settings.sign is not None:
+            sign_result(self.folder, read_private_key(self.settings.sign))
+        # The log before round.json: a fragment that is in a result must not be used twice.
+        grown.save()
+        end = self._record().model_copy(update={"ended_at": now()})
+        end.save(self.folder, strict=True)
+        return result
+
+    def _within_limits(self) -> list[Received]:
+        """The fragments to use, after refusing those that bring the most labels that few have."""
+        usable = self.kept | self.accepted
+        used = [usable[site] for site in self.settings.sites if site in usable]
+        while used:
+            counts = Counter(x for one in used for x in one.fragment.labels)
+            if len(counts) * (len(counts) - 1) <= self.settings.most_pairs:
+                break
+            # A label that few sites have is mostly theirs, also if they share it.
+            own = [sum(1 / counts[x] for x in one.fragment.labels) for one in used]
+            # The last of several, so that a site that was listed earlier is kept.
+            worst = max(range(len(used)), key=lambda i: (own[i], i))
+            few = sum(counts[x] <= _FEW for x in used[worst].fragment.labels)
+            self.refuse(
+                used[worst].site,
+                f"all sites together have more than {self.settings.most_pairs} pairs of labels, "
+                f"and this site brings most ({pluralise(few, 'label')} that no other site has, or "
+                "one). Raise 'most_pairs' in local/jigsaw-coordinator.json, if that many are "
+                "expected.",
+            )
+            del used[worst]
+        return used
+
+
+def _absences(standings: Mapping[str, Standing]) -> list[Finding]:
+    """A warning for each site that is missing or refused."""
+    found = []
+    for site, s in standings.items():
+        if s.used:
+            continue
+        if s.state == "missing":
+            what = f"the site did not answer{f': {s.why}' if s.why else ' in time'}"
+            remedy = "Run the round again with it."
+        else:
+            what = f"the site's answer was refused: {s.why}"
+            remedy = "Correct it, then run the round again."
+        found.append(Finding(f"{s.state}-site", "warning", what, remedy, client=site))
+    return found
+
+
+def _spellings(fragments: Mapping[str, Fragment]) -> list[Finding]:
+    """A warning for each label that differs from another site's only by case or spaces.
+
+    Files with such labels are refused. A round goes on, because one site must not end it.
+    """
+    first: dict[str, tuple[str, str]] = {}
+    found = []
+    for site, fragment in fragments.items():
+        for label in fragment.labels:
+            owner, spelling = first.setdefault(label_key(label), (site, label))
+            if spelling != label:
+                what = f"the label {label!r} differs from {owner}'s {spelling!r} only in spelling"
+                remedy = "Labels are shared between sites: agree on one spelling."
+                found.append(Finding("label-spelling", "warning", what, remedy, client=site))
+    return found

@@ -1,4 +1,4 @@
-"""Start a participant from its kit, or a round from the admin's kit."""
+"""Start a participant from its kit, or a round from the admin's kit or in NVFlare's simulator."""
 
 from __future__ import annotations
 
@@ -12,61 +12,196 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.locking import locked
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.federated.job import META_STATE, RoundOptions, write_job
 from jigsaw_crl.federated.kits import (
+    CONTROLLER,
+    EXECUTOR,
     ORGANISATION,
+    WARNING_DAYS,
     check_hardened,
+    days_left,
     require_nvflare,
     set_storage_paths,
+    write_json,
 )
-from jigsaw_crl.federated.membership import WARNING_DAYS, days_left
-from jigsaw_crl.federated.round import RoundRecord
-from jigsaw_crl.federated.settings import coordinator_settings
+from jigsaw_crl.federated.settings import (
+    COORDINATOR_FILE,
+    SITE_FILE,
+    RoundOptions,
+    check_name,
+    coordinator_settings,
+)
+from jigsaw_crl.fragment.reading import read_fragment_files
 
-__all__ = [
-    "RoundEnd",
-    "check_certificates",
-    "connected_sites",
-    "find_record",
-    "run_participant",
-    "start_command",
-    "submit_round",
-    "wait_for_job",
-]
+if TYPE_CHECKING:
+    from jigsaw_crl.federated.round import RoundRecord
+    from jigsaw_crl.result.result import Result
 
+# Entries of a job's meta data: the round's name, whether a round with a result may be run again,
+# and after the round its state, which the coordinator writes.
+META_ROUND, META_AGAIN, META_STATE = "jigsaw_round", "jigsaw_again", "jigsaw_state"
+# The only task; the key of the round's name in it, and of the answer in a site's reply.
+TASK, ROUND, ANSWER = "fragment", "round", "answer"
 # Seconds that the coordinator may take to answer one request. NVFlare's default of 5 is too short
 # for a busy machine, and one late answer must not end a round.
 _REQUEST_TIMEOUT = 60.0
 # Seconds that the server waits, once the result is written, for sites to report that they are done.
 # NVFlare's default of 15 minutes would keep a round open for a site that was killed.
 _OUTCOME_TIMEOUT = 5
+# Bytes of NVFlare's own messages, such as a submitted job.
+_ROOM = 1 << 24
+# Seconds that a participant has to stop before it is killed.
+_STOPPING = 5.0
+_NVFLARE = "nvflare.private.fed.app"
+
+
+# -- participants ---------------------------------------------------------------------------------
+
+
+def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
+    """Run the coordinator or site of a kit until it ends or is interrupted; returns its exit code.
+
+    One interrupt (Ctrl-C) or request to terminate ends the participant and the processes of its
+    jobs. `warn` is called with a line about a certificate that expires soon.
+    """
+    command = start_command(kit)
+    check_hardened(kit)
+    environment = dict(os.environ)
+    if (kit / "startup" / "fed_server.json").is_file():
+        # Larger messages of a site are dropped before they are decoded, and the site is missing.
+        # Beyond `most_bytes` an answer is refused by name.
+        most = _ROOM + 4 * coordinator_settings(kit / "local").most_bytes
+        environment["NVFLARE_STREAMING_MAX_BLOB_SIZE"] = str(most)
+    check_certificates(kit, warn)
+    with locked(kit.resolve(), "the kit"):
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )
+        previous = signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            return process.wait()
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+            _stop(process)
+
+
+def _end_with_parent() -> None:
+    """Have this process end when its parent is killed. Linux only."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _stop(process: subprocess.Popen[Any]) -> None:
+    """End a process and all that it started, which NVFlare puts into sessions of their own."""
+    import psutil  # of the extra `federated`, as NVFlare
+
+    with suppress(psutil.NoSuchProcess):
+        own = psutil.Process(process.pid)
+        family = [*own.children(recursive=True), own]
+        for end in (psutil.Process.terminate, psutil.Process.kill):
+            for one in family:
+                with suppress(psutil.NoSuchProcess):
+                    end(one)
+            _, family = psutil.wait_procs(family, timeout=_STOPPING)
+
+
+def check_certificates(kit: Path, warn: Callable[[str], None]) -> None:
+    """Warn of certificates in a kit that expire soon, and refuse those that have expired."""
+    for file in ("rootCA.pem", "client.crt", "server.crt"):
+        path = kit / "startup" / file
+        if not path.is_file():
+            continue
+        days = days_left(path.read_bytes())
+        whose, remedy = "its", "Ask the coordinator to run `jigsaw federate renew`."
+        if file == "rootCA.pem":
+            whose, remedy = "the authority's", "Make a new federation with `jigsaw federate init`."
+        if days < 0:
+            raise InputError(f"{whose} certificate has expired", remedy, path=kit)
+        if days < WARNING_DAYS:
+            warn(f"{whose} certificate expires in {pluralise(days, 'day')}. {remedy}")
+
+
+def start_command(kit: Path) -> list[str]:
+    """The command that runs the coordinator or site of a kit, in the foreground."""
+    require_nvflare()
+    startup = kit / "startup"
+    if (startup / "fed_server.json").is_file():
+        set_storage_paths(kit)
+        program, config = f"{_NVFLARE}.server.server_train", "fed_server.json"
+        more = f"client_outcome_wait_timeout={_OUTCOME_TIMEOUT}"
+    elif (startup / "fed_client.json").is_file():
+        program, config = f"{_NVFLARE}.client.client_train", "fed_client.json"
+        more = f"uid={_common_name(startup / 'client.crt')}"
+    else:
+        raise InputError(
+            "this is not the kit of a coordinator or a site",
+            "Name a folder in kits/ that `jigsaw federate init` wrote.",
+            path=kit,
+        )
+    settings = ["secure_train=true", f"org={ORGANISATION}", "config_folder=config", more]
+    start = [sys.executable, "-u", "-m", program, "-m", str(kit.resolve()), "-s", config]
+    return [*start, "--set", *settings]
+
+
+def _common_name(certificate: Path) -> str:
+    from cryptography import x509  # an optional dependency
+    from cryptography.x509.oid import NameOID
+
+    with readable(certificate):
+        pem = certificate.read_bytes()
+    try:
+        subject = x509.load_pem_x509_certificate(pem).subject
+        return str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    except (IndexError, ValueError):
+        raise InputError(
+            "this is not a certificate", "Copy the kit again.", path=certificate
+        ) from None
+
+
+# -- rounds ---------------------------------------------------------------------------------------
+
+
+def write_job(folder: Path, options: RoundOptions) -> Path:
+    """Write the folder of a round's job, which names our two classes; no code and no path."""
+    meta = {
+        "name": f"jigsaw-{options.round_name}",
+        "resource_spec": {},
+        "min_clients": 1,
+        # To all sites that the coordinator lists: see `Guard`.
+        "deploy_map": {"app": ["@ALL"]},
+        META_ROUND: options.round_name,
+        META_AGAIN: options.again,
+    }
+    server = {"workflows": [{"id": "gather", "path": CONTROLLER, "args": asdict(options)}]}
+    client = {"executors": [{"tasks": [TASK], "executor": {"path": EXECUTOR, "args": {}}}]}
+    config = folder / "app" / "config"
+    write_json(folder / "meta.json", meta)
+    write_json(config / "config_fed_server.json", {"format_version": 2, **server})
+    write_json(config / "config_fed_client.json", {"format_version": 2, **client})
+    return folder
 
 
 @dataclass(frozen=True)
 class RoundEnd:
-    """How a round ended.
-
-    Parameters
-    ----------
-    job : str
-        NVFlare's identifier of the job.
-    status : str
-        NVFlare's status of the job.
-    seconds : float
-        Since the round was submitted.
-    record : RoundRecord or None
-        The coordinator's record of the round; None if the coordinator did not give it.
-    """
+    """How a round ended: NVFlare's job and its status, and the coordinator's record if it came."""
 
     job: str
     status: str
@@ -89,158 +224,16 @@ class RoundEnd:
         return f"the coordinator did not begin it, or was stopped during it ({self.status})"
 
 
-# Bytes of NVFlare's own messages, such as a submitted job.
-_ROOM = 1 << 24
-# Seconds that a participant has to stop before it is killed.
-_STOPPING = 5.0
-
-
-def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
-    """Run the coordinator or site of a kit until it ends or is interrupted; returns its exit code.
-
-    One interrupt (Ctrl-C) or request to terminate ends the participant and the processes of its
-    jobs.
-
-    Parameters
-    ----------
-    kit : Path
-    warn : callable
-        Called with a line about a certificate that expires soon.
-    """
-    command = start_command(kit)
-    check_hardened(kit)
-    environment = {**os.environ, **_limits(kit)}
-    check_certificates(kit, warn)
-    with locked(kit.resolve(), "the kit"):
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            start_new_session=True,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
-        )
-        previous = signal.signal(signal.SIGTERM, _interrupt)
-        try:
-            return process.wait()
-        finally:
-            signal.signal(signal.SIGTERM, previous)
-            _stop(process)
-
-
-def _limits(kit: Path) -> dict[str, str]:
-    """What the coordinator takes from a site, in bytes: more is dropped before it is decoded."""
-    if not (kit / "startup" / "fed_server.json").is_file():
-        return {}
-    most = coordinator_settings(kit / "local").most_bytes
-    # Beyond `most_bytes` an answer is refused by name; here it is dropped, and the site is missing.
-    return {"NVFLARE_STREAMING_MAX_BLOB_SIZE": str(_ROOM + 4 * most)}
-
-
-def _end_with_parent() -> None:
-    """Have this process end when its parent is killed. Linux only."""
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started, which NVFlare puts into sessions of their own."""
-    import psutil  # of the extra `federated`, as NVFlare
-
-    with suppress(psutil.NoSuchProcess):
-        family = [
-            *psutil.Process(process.pid).children(recursive=True),
-            psutil.Process(process.pid),
-        ]
-        for end in (psutil.Process.terminate, psutil.Process.kill):
-            for one in family:
-                with suppress(psutil.NoSuchProcess):
-                    end(one)
-            _, family = psutil.wait_procs(family, timeout=_STOPPING)
-
-
-def check_certificates(kit: Path, warn: Callable[[str], None]) -> None:
-    """Warn of certificates in a kit that expire soon, and refuse those that have expired."""
-    names = {"rootCA.pem": "the authority's", "client.crt": "its", "server.crt": "its"}
-    for file, whose in names.items():
-        path = kit / "startup" / file
-        if not path.is_file():
-            continue
-        days = days_left(path.read_bytes())
-        remedy = (
-            "Make a new federation with `jigsaw federate init`."
-            if file == "rootCA.pem"
-            else "Ask the coordinator to run `jigsaw federate renew`."
-        )
-        if days < 0:
-            raise InputError(f"{whose} certificate has expired", remedy, path=kit)
-        if days < WARNING_DAYS:
-            warn(f"{whose} certificate expires in {pluralise(days, 'day')}. {remedy}")
-
-
-def connected_sites(kit: Path, *, patience: float = 15.0) -> set[str]:
-    """The sites that are connected to the coordinator now, asked from the admin's kit."""
-    with _quiet(), _session(kit, patience) as session:
-        return {str(client.name) for client in session.get_connected_client_list()}
-
-
-def start_command(kit: Path) -> list[str]:
-    """The command that runs the coordinator or site of a kit, in the foreground."""
-    require_nvflare()
-    startup = kit / "startup"
-    common = ["secure_train=true", f"org={ORGANISATION}", "config_folder=config"]
-    module = "nvflare.private.fed.app"
-    if (startup / "fed_server.json").is_file():
-        set_storage_paths(kit)
-        program, config = f"{module}.server.server_train", "fed_server.json"
-        more = [f"client_outcome_wait_timeout={_OUTCOME_TIMEOUT}"]
-    elif (startup / "fed_client.json").is_file():
-        program, config = f"{module}.client.client_train", "fed_client.json"
-        more = [f"uid={_common_name(startup / 'client.crt')}"]
-    else:
-        raise InputError(
-            "this is not the kit of a coordinator or a site",
-            "Name a folder in kits/ that `jigsaw federate init` wrote.",
-            path=kit,
-        )
-    settings = ["--set", *common, *more]
-    return [sys.executable, "-u", "-m", program, "-m", str(kit.resolve()), "-s", config, *settings]
-
-
-def _common_name(certificate: Path) -> str:
-    from cryptography import x509  # an optional dependency
-    from cryptography.x509.oid import NameOID
-
-    with readable(certificate):
-        pem = certificate.read_bytes()
-    try:
-        subject = x509.load_pem_x509_certificate(pem).subject
-        return str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
-    except (IndexError, ValueError):
-        raise InputError(
-            "this is not a certificate", "Copy the kit again.", path=certificate
-        ) from None
-
-
 def submit_round(
     kit: Path, options: RoundOptions, *, deadline: float, patience: float = 15.0
 ) -> RoundEnd:
-    """Start a round and wait for its end.
+    """Start a round from the admin's kit and wait for its end.
 
-    Parameters
-    ----------
-    kit : Path
-        The admin's.
-    options : RoundOptions
-    deadline : float
-        Seconds for start, answers and assembly together; then the job is aborted.
-    patience : float
-        Seconds to reach the coordinator.
+    The job is aborted after `deadline` seconds for start, answers and assembly together; `patience`
+    is how many seconds it may take to reach the coordinator.
     """
     began = time.monotonic()
-    with _quiet(), _session(kit, patience) as session, tempfile.TemporaryDirectory() as folder:
+    with _session(kit, patience) as session, tempfile.TemporaryDirectory() as folder:
         try:
             job = session.submit_job(str(write_job(Path(folder) / "job", options)))
         except Exception as error:
@@ -264,38 +257,12 @@ def submit_round(
         return RoundEnd(job, status, time.monotonic() - began, record)
 
 
-def find_record(
-    session: Any, job: str, *, poll: float = 0.5, grace: float = 10.0
-) -> RoundRecord | None:
-    """The coordinator's record of a round that has ended; None if it does not come within `grace`.
-
-    The coordinator writes it to the job's meta data a moment after the job's last status.
-    """
-    end = time.monotonic() + grace
-    while True:
-        meta = session.get_job_meta(job)
-        if META_STATE in meta:
-            return RoundRecord.from_document(meta[META_STATE])
-        if time.monotonic() >= end:
-            return None
-        time.sleep(poll)
-
-
 def wait_for_job(
     session: Any, job: str, deadline: float, *, poll: float = 0.5, grace: float = 15.0
 ) -> str:
-    """Wait for the end of a job and return its status.
+    """The status of a job at its end; it is aborted at the deadline and has `grace` seconds then.
 
-    Parameters
-    ----------
-    session : nvflare.fuel.flare_api.flare_api.Session
-    job : str
-    deadline : float
-        Seconds until the job is aborted.
-    poll : float
-        Seconds between two requests for the status.
-    grace : float
-        Seconds that an aborted job has to end; then it is no longer waited for.
+    The status is asked for every `poll` seconds.
     """
     _, meta = session.monitor_job_and_return_job_meta(job, deadline, poll)
     if meta is None:
@@ -304,20 +271,35 @@ def wait_for_job(
     return "ABORTED AT THE DEADLINE" if meta is None else str(meta["status"])
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep NVFlare's output off the terminal: the caller reports in one line."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
+def find_record(
+    session: Any, job: str, *, poll: float = 0.5, grace: float = 10.0
+) -> RoundRecord | None:
+    """The coordinator's record of a round that has ended; None if it does not come within `grace`.
+
+    The coordinator writes it to the job's meta data a moment after the job's last status.
+    """
+    from jigsaw_crl.federated.round import RoundRecord  # it loads what assembly needs
+
+    end = time.monotonic() + grace
+    while META_STATE not in (meta := session.get_job_meta(job)):
+        if time.monotonic() >= end:
+            return None
+        time.sleep(poll)
     try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(before)
+        return RoundRecord.model_validate(meta[META_STATE])
+    except ValidationError:
+        return None
+
+
+def connected_sites(kit: Path, *, patience: float = 15.0) -> set[str]:
+    """The sites that are connected to the coordinator now, asked from the admin's kit."""
+    with _session(kit, patience) as session:
+        return {str(client.name) for client in session.get_connected_client_list()}
 
 
 @contextmanager
 def _session(kit: Path, patience: float) -> Iterator[Any]:
+    """A session of the admin; NVFlare's own output stays off the terminal."""
     require_nvflare()
     try:
         document = json.loads((kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
@@ -331,18 +313,92 @@ def _session(kit: Path, patience: float) -> Iterator[Any]:
     # NVFlare is an optional dependency, and takes a second to load.
     from nvflare.fuel.flare_api.flare_api import new_secure_session
 
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
-        session = new_secure_session(
-            user, str(kit.resolve()), timeout=patience, command_timeout=patience
-        )
-        session.set_timeout(_REQUEST_TIMEOUT)
-    except Exception as error:  # each part of NVFlare raises another type
-        raise InputError(
-            f"the coordinator cannot be reached, or refuses this kit ({type(error).__name__})",
-            "Start it with `jigsaw federate start`, and check host name, port and kit.",
-            path=kit,
-        ) from None
-    try:
-        yield session
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            try:
+                session = new_secure_session(
+                    user, str(kit.resolve()), timeout=patience, command_timeout=patience
+                )
+                session.set_timeout(_REQUEST_TIMEOUT)
+            except Exception as error:  # each part of NVFlare raises another type
+                what = "the coordinator cannot be reached, or refuses this kit"
+                raise InputError(
+                    f"{what} ({type(error).__name__})",
+                    "Start it with `jigsaw federate start`, and check host name, port and kit.",
+                    path=kit,
+                ) from None
+            try:
+                yield session
+            finally:
+                session.close()
     finally:
-        session.close()
+        logging.disable(before)
+
+
+def simulate_round(
+    fragments: Sequence[Path], out: Path, options: RoundOptions, *, deadline: float = 300
+) -> Result:
+    """Run a round in NVFlare's simulator, and write its result to the folder `out`.
+
+    All sites are on this machine, without certificates; they run the classes of a live round. There
+    is one file per site, whose name is the fragment's client. The round ends after `deadline`
+    seconds for start, answers and assembly together.
+    """
+    from jigsaw_crl.federated.round import RoundRecord  # it loads what assembly needs
+    from jigsaw_crl.result.folder import RESULT, check_folder, load_result
+
+    require_nvflare()
+    check_folder(out)
+    by_site = read_fragment_files(
+        fragments, "The simulator checks no signatures: pass the fragments before they were signed."
+    )
+    sites = [check_name(site, "site") for site in by_site]
+    with tempfile.TemporaryDirectory(prefix="jigsaw-simulate-") as folder:
+        root = Path(folder)
+        # The simulator empties its workspace, so everything else is beside it.
+        store, workspace, results = root / "fragments", root / "workspace", root / "results"
+        store.mkdir()
+        for site, fragment in by_site.items():
+            (store / f"{site}.json").write_text(fragment.to_json(), encoding="utf-8")
+        local = workspace / "local"
+        allowed = {"format_version": 2, "class_allow_list": [CONTROLLER, EXECUTOR]}
+        write_json(local / "resources.json", allowed)
+        write_json(local / SITE_FILE, {"fragment": str(store / "{site}.json")})
+        write_json(local / COORDINATOR_FILE, {"sites": sites, "results": str(results)})
+        job = write_job(root / "job", options)
+        command = [sys.executable, "-m", f"{_NVFLARE}.simulator.simulator", str(job)]
+        command += ["-w", str(workspace), "-c", ",".join(sites), "-t", str(min(len(sites), 4))]
+        code, said = _run(command, deadline)
+        made = results / options.round_name
+        if not (made / RESULT).is_file():
+            record = RoundRecord.read(made)
+            failure = f"the simulator ended with code {code}: {said}"
+            if record is not None and record.failure:
+                failure = record.failure
+            raise InputError(f"the round gave no result: {failure}", "Correct it, then run again.")
+        result = load_result(made)
+    result.save(out)
+    return result
+
+
+def _run(command: list[str], deadline: float) -> tuple[int, str]:
+    """Run a command until it ends or the deadline comes; its code and the end of what it said."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        said, _ = process.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"the simulator did not end within {deadline:.0f} s", "Raise --deadline."
+        ) from None
+    finally:
+        _stop(process)
+    return process.returncode, " ".join(said.split())[-300:]

@@ -1,29 +1,21 @@
-"""Settings that a participant keeps for itself, in a file of its kit's `local` folder.
+"""Options of a round, and settings that a participant keeps in its kit's `local` folder.
 
-A job cannot change them. They are not in NVFlare's `resources.json`, because a site announces the
-additional entries of that file to the server.
+A job cannot change the settings. They are not in NVFlare's `resources.json`, because a site
+announces the additional entries of that file to the server.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from jigsaw_crl.assembly.order import Method
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
-
-__all__ = [
-    "COORDINATOR_FILE",
-    "SITE_FILE",
-    "CoordinatorSettings",
-    "SiteSettings",
-    "check_name",
-    "coordinator_settings",
-    "site_settings",
-]
 
 SITE_FILE, COORDINATOR_FILE = "jigsaw-site.json", "jigsaw-coordinator.json"
 # A fragment of a thousand labels with evidence at two scales takes about 30 MB.
@@ -33,12 +25,8 @@ MOST_LABELS = 200
 # Ordered pairs of different labels of all sites together: those of 500 labels.
 MOST_PAIRS = 500 * 499
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-# Files beside the round folders have these endings. The names below are devices on Windows.
-_RESERVED_ENDINGS = (".json", ".jsonl", ".lock", ".")
-_DEVICES = ("com", "lpt")
-_RESERVED = frozenset(
-    {"con", "prn", "aux", "nul", *(f"{x}{i}" for x in _DEVICES for i in range(10))}
-)
+# Endings of the files beside the round folders, and names of devices on Windows.
+_RESERVED = re.compile(r".*(\.json|\.jsonl|\.lock|\.)|(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 def check_name(name: object, what: str) -> str:
@@ -52,13 +40,47 @@ def check_name(name: object, what: str) -> str:
             f"the {what}'s name is {str(name)[:80]!r}",
             "Use up to 63 letters, digits, dots, dashes and underscores, a letter or digit first.",
         )
-    folded = name.casefold()
-    if folded.endswith(_RESERVED_ENDINGS) or folded.partition(".")[0] in _RESERVED:
+    if _RESERVED.fullmatch(name.casefold()):
         raise InputError(
             f"the {what}'s name {name!r} is reserved",
             "Choose a name that is no device and does not end in .json, .jsonl, .lock or a dot.",
         )
     return name
+
+
+@dataclass(frozen=True)
+class RoundOptions:
+    """Options of a round.
+
+    Parameters
+    ----------
+    round_name : str
+        Names the result folder. A round that was interrupted continues under the same name.
+    min_sites : int
+        With fewer fragments there is no result.
+    timeout : int
+        Seconds that sites have to answer once they were asked.
+    max_age : float, optional
+        Seconds; older fragments are stale.
+    method : {"null-cone", "paper"}
+        Of `assemble`.
+    again : bool
+        Run a round again that has a result, and replace it.
+    """
+
+    round_name: str
+    min_sites: int = 1
+    timeout: int = 300
+    max_age: float | None = None
+    method: Method = "null-cone"
+    again: bool = False
+
+    def __post_init__(self) -> None:
+        check_name(self.round_name, "round")
+        if self.min_sites < 1:
+            raise InputError(f"min_sites is {self.min_sites}", "At least one site is needed.")
+        if self.timeout < 1:
+            raise InputError(f"timeout is {self.timeout}", "Give the sites at least a second.")
 
 
 def _check_path(path: Path) -> Path:
@@ -92,26 +114,23 @@ class SiteSettings(Document):
     most_fragments : int or None
         How many different fragments are sent, in all rounds together; then no new one. None: no
         limit.
-    log : Path or None
-        What is sent, and when, is logged here first: see `sent`.
     """
 
     kind = "settings file"
     remedy = (
         'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}, with "min_rows", '
-        '"most_fragments", "most_bytes" and "log" if needed.'
+        '"most_fragments" and "most_bytes" if needed.'
     )
 
     fragment: _Path
     most_bytes: _Count = MOST_BYTES
     min_rows: _Count = 1
     most_fragments: _Count | None = None
-    log: _Path | None = None
 
     @property
     def sent(self) -> Path:
-        """The log of what was sent; by default `fragment.sent.jsonl` beside `fragment.json`."""
-        return self.fragment.with_suffix(".sent.jsonl") if self.log is None else self.log
+        """The log of what was sent: `fragment.sent.jsonl` beside `fragment.json`."""
+        return self.fragment.with_suffix(".sent.jsonl")
 
 
 class CoordinatorSettings(Document):
@@ -160,22 +179,18 @@ class CoordinatorSettings(Document):
     witnesses: _Count | Literal["fifth"] = "fifth"
 
     @property
-    def seen(self) -> Path:
-        """The record of used fragments, which signed files share if there is a list of keys."""
+    def log(self) -> Path:
+        """The log of used fragments, which signed files share if there is a list of keys."""
         if self.keys is None:
-            return self.results / "seen.json"
-        return self.keys.with_suffix(".seen.json")
+            return self.results / "log.jsonl"
+        return self.keys.with_suffix(".log.jsonl")
 
 
 def site_settings(local: Path, site: str) -> SiteSettings:
     """Read a site's settings from the `local` folder of its kit; paths are relative to the kit."""
     given = SiteSettings.from_file(local / SITE_FILE)
-
-    def own(path: Path) -> Path:
-        return local.parent / str(path).replace("{site}", site)
-
-    log = None if given.log is None else own(given.log)
-    return given.model_copy(update={"fragment": own(given.fragment), "log": log})
+    own = local.parent / str(given.fragment).replace("{site}", site)
+    return given.model_copy(update={"fragment": own})
 
 
 def coordinator_settings(local: Path) -> CoordinatorSettings:

@@ -12,29 +12,19 @@ import hashlib
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import AwareDatetime
 
 from jigsaw_crl.base.documents import WholeNumber
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.keys import SignedDocument, SiteKeys, key_identifier, public_text
+from jigsaw_crl.federated.keys import KeyList, SignedDocument, key_identifier, public_text
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-__all__ = [
-    "Envelope",
-    "Signed",
-    "check_time",
-    "fragment_digest",
-    "is_signed",
-    "open_signed",
-    "open_unverified",
-    "sign_fragment",
-]
 
 # Two clocks may differ by this much.
 CLOCK_SKEW = timedelta(minutes=5)
@@ -44,42 +34,8 @@ _SECOND = 10**9
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, eq=False)
-class Signed:
-    """A fragment whose signature was verified.
-
-    Parameters
-    ----------
-    fragment : Fragment
-    site : str
-        Equals `fragment.client`.
-    key : str
-        Identifier of the key: the first 16 hexadecimal digits of its SHA-256.
-    study, round : str
-        What the fragment was signed for.
-    issued_at : datetime
-        When the site signed, by its own clock; in UTC, to the second.
-    serial : int
-        The same time in nanoseconds since 1970, so that it grows with every signature of a site.
-    digest : str
-        Of the fragment: see `fragment_digest`.
-    signature : str
-        In base 64.
-    """
-
-    fragment: Fragment
-    site: str
-    key: str
-    study: str
-    round: str
-    issued_at: datetime
-    serial: int
-    digest: str
-    signature: str
-
-
 class Envelope(SignedDocument):
-    """The file of a signed fragment."""
+    """The file of a signed fragment; the serial is the time in nanoseconds since 1970."""
 
     kind = "signed fragment"
     remedy = "Ask the site to write it again with `jigsaw fragment --sign KEY`."
@@ -95,8 +51,34 @@ class Envelope(SignedDocument):
     fragment: str
     signature: str
 
+    @classmethod
+    def of(cls, fragment: Fragment, about: dict[str, object]) -> Envelope:
+        """The envelope of a fragment, with what is said about it in the other fields."""
+        head = {"format": "jigsaw-crl/signed-fragment", "version": 2}
+        own = {"site": fragment.client, "fragment": fragment.to_json()}
+        return cls.from_document({**head, **about, **own})
 
-# -- signing and opening --------------------------------------------------------------------------
+    def about(self) -> dict[str, str | int]:
+        """What a result keeps of the signature: with the fragment, enough to verify it again."""
+        kept = {"key", "study", "round", "issued_at", "serial", "signature"}
+        return self.model_dump(mode="json", include=kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """A fragment that was checked, its serial number and, if it is signed, its envelope."""
+
+    fragment: Fragment
+    serial: int
+    envelope: Envelope | None = None
+
+    @property
+    def site(self) -> str:
+        return self.fragment.client
+
+    @cached_property
+    def digest(self) -> str:
+        return fragment_digest(self.fragment)
 
 
 def fragment_digest(fragment: Fragment) -> str:
@@ -115,32 +97,20 @@ def sign_fragment(
     round_name: str,
     issued_at: datetime | None = None,
 ) -> str:
-    """The text of a signed fragment's file.
+    """The text of a signed fragment's file, which is accepted for this round of this study only.
 
-    Parameters
-    ----------
-    fragment : Fragment
-        Its client's name becomes the name of the site.
-    key : Ed25519PrivateKey
-    study, round_name : str
-        The fragment is accepted for this round of this study only.
-    issued_at : datetime, optional
-        Default: now.
+    Its client's name becomes the name of the site; it is issued now unless a time is given.
     """
     serial = time.time_ns() if issued_at is None else _nanoseconds(issued_at)
-    envelope = Envelope(
-        format="jigsaw-crl/signed-fragment",
-        version=2,
-        site=fragment.client,
-        key=key_identifier(public_text(key)),
-        study=study,
-        round=round_name,
-        issued_at=datetime.fromtimestamp(serial // _SECOND, UTC),
-        serial=serial,
-        fragment=fragment.to_json(),
-        signature="",
-    )
-    return envelope.signed_with(key).model_dump_json()
+    about: dict[str, object] = {
+        "key": key_identifier(public_text(key)),
+        "study": study,
+        "round": round_name,
+        "issued_at": datetime.fromtimestamp(serial // _SECOND, UTC),
+        "serial": serial,
+        "signature": "",
+    }
+    return Envelope.of(fragment, about).signed_with(key).model_dump_json()
 
 
 def check_time(nanoseconds: int) -> str:
@@ -167,32 +137,17 @@ def is_signed(text: str | bytes) -> bool:
 
 def open_signed(
     text: str | bytes,
-    keys: SiteKeys,
-    *,
-    study: str,
+    keys: KeyList,
     round_name: str,
+    *,
     most_labels: int | None = None,
     path: object | None = None,
-) -> Signed:
+) -> Received:
     """Verify a signed fragment and read it.
 
-    Parameters
-    ----------
-    text : str or bytes
-    keys : mapping of str to tuple of str
-        Public keys by site, from `read_key_list`.
-    study, round_name : str
-        What the fragment must have been signed for.
-    most_labels : int, optional
-        A fragment with more labels is refused.
-    path : optional
-        Named in errors.
-
-    Raises
-    ------
-    InputError
-        Names the site: it is not on the list, the key is not its own, the fragment was altered, or
-        it was signed for another study or round, or at a time that cannot be.
+    Raises an `InputError` that names the site and `path` if the site is not on the list, the key is
+    not its own, the fragment was altered, was signed for another study or round, or at a time that
+    cannot be, or has more than `most_labels` labels.
     """
     envelope = Envelope.from_text(text, path=path)
     site = envelope.site
@@ -200,9 +155,9 @@ def open_signed(
     def refuse(what: str, remedy: str) -> InputError:
         return InputError(what, remedy, client=site[:80], path=path)
 
-    if site not in keys:
+    if site not in keys.sites:
         raise refuse("the site is not on the list of keys", "Add its public key, if it takes part.")
-    known = {key_identifier(public): public for public in keys[site]}
+    known = {key_identifier(public): public for public in keys.sites[site]}
     if envelope.key not in known:
         raise refuse(
             f"it is signed with the key {envelope.key[:16]!r}, which is not the site's",
@@ -214,7 +169,7 @@ def open_signed(
             "Ask the site to send it again.",
         )
     for what, wanted, given in (
-        ("study", study, envelope.study),
+        ("study", keys.study, envelope.study),
         ("round", round_name, envelope.round),
     ):
         if given != wanted:
@@ -223,11 +178,9 @@ def open_signed(
                 f"Ask the site to sign one for this {what}.",
             )
     # The signature is valid, so this is the site's own clock or mistake.
-    wrong = check_time(envelope.serial) or (
-        "at two different times"
-        if envelope.serial // _SECOND != envelope.issued_at.timestamp()
-        else ""
-    )
+    wrong = check_time(envelope.serial)
+    if not wrong and envelope.serial // _SECOND != envelope.issued_at.timestamp():
+        wrong = "at two different times"
     if wrong:
         raise refuse(
             f"it was signed {wrong} ({envelope.issued_at.isoformat()}, serial {envelope.serial})",
@@ -245,17 +198,7 @@ def open_signed(
         raise refuse(
             "its text is not as this program writes it", "Ask the site to sign and send it again."
         )
-    return Signed(
-        fragment=fragment,
-        site=site,
-        key=envelope.key,
-        study=envelope.study,
-        round=envelope.round,
-        issued_at=envelope.issued_at.astimezone(UTC),
-        serial=envelope.serial,
-        digest=fragment_digest(fragment),
-        signature=envelope.signature,
-    )
+    return Received(fragment, envelope.serial, envelope)
 
 
 def open_unverified(text: str | bytes, *, most_labels: int | None = None) -> Fragment:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,8 +23,7 @@ from jigsaw_crl.assembly import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file, write_text
 from jigsaw_crl.federated.keys import KeyList, SignedDocument, key_identifier, public_text
-from jigsaw_crl.federated.ledger import Head, Ledger
-from jigsaw_crl.federated.round import ABSENCES, ANSWERS, SEED, STATUS, now
+from jigsaw_crl.federated.ledger import Head, Ledger, LogLine, now
 from jigsaw_crl.federated.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import read_bytes
@@ -35,14 +34,18 @@ from jigsaw_crl.result.result import Result
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["SIGNATURE", "Check", "Verification", "sign_result", "verify_result"]
-
+# Files and folders of a round beside those of its result: how it stands, and the sites' answers.
+STATUS, ANSWERS = "round.json", "answers"
+# The seed of every round, so that nobody can try several and choose.
+SEED = 0
+# Findings about sites, which do not follow from the fragments.
+ABSENCES = ("missing-site", "refused-site", "label-spelling")
 SIGNATURE = "signature.json"
 # The signature itself, and what changes after it: a lock, and how the round stands.
 _NOT_SIGNED = {SIGNATURE, STATUS, ".lock"}
 # Numbers of one result that two machines computed may differ so much.
 _ROUNDING = 1e-9
-_LOG = "log of accepted fragments"
+_LOG = LogLine.kind
 
 
 class ResultSignature(SignedDocument):
@@ -63,14 +66,7 @@ class ResultSignature(SignedDocument):
 
 @dataclass(frozen=True)
 class Check:
-    """One question about a result, and the answer.
-
-    Parameters
-    ----------
-    what : str
-    outcome : {"ok", "failed", "not checked"}
-    detail : str
-    """
+    """One question about a result, and the answer."""
 
     what: str
     outcome: Literal["ok", "failed", "not checked"]
@@ -81,16 +77,12 @@ class Check:
 class Verification:
     """What was found out about a result.
 
-    Parameters
-    ----------
-    digest : str
-        SHA-256 of the names and digests of all files. Two sites that see the same one have the same
-        result.
-    checks : tuple of Check
+    The digest is the SHA-256 of the names and digests of all files: two sites that see the same one
+    have the same result.
     """
 
     digest: str
-    checks: tuple[Check, ...] = field(default_factory=tuple)
+    checks: tuple[Check, ...] = ()
 
     @property
     def state(self) -> Literal["verified", "not verified", "failed"]:
@@ -135,7 +127,7 @@ def verify_result(
     fragments : sequence of path
         Fragments, signed or not, that the result should rest on: usually a site's own.
     log : Path, optional
-        The coordinator's log of accepted fragments.
+        The coordinator's log of used fragments.
     recompute : bool
         Assemble the fragments again, and compare; without it nothing is verified.
 
@@ -170,9 +162,10 @@ def _digests_of(folder: Path) -> dict[str, str]:
     }
 
 
-def _failed(what: str, faults: Iterable[str]) -> Check | None:
-    found = list(faults)
-    return Check(what, "failed", "; ".join(found)) if found else None
+def _judged(what: str, faults: Iterable[str], passed: str) -> Check:
+    """Failed with the faults, or ok if there are none."""
+    said = "; ".join(faults)
+    return Check(what, "failed", said) if said else Check(what, "ok", passed)
 
 
 def _check_digests(result: Result) -> Check:
@@ -186,7 +179,7 @@ def _check_digests(result: Result) -> Check:
         for site, piece in result.fragments.items()
         if named.get(site) != fragment_digest(piece)
     ]
-    return _failed(what, faults) or Check(what, "ok", f"{len(named)} of {len(named)} agree")
+    return _judged(what, faults, f"{len(named)} of {len(named)} agree")
 
 
 def _check_own(result: Result, path: Path) -> Check:
@@ -209,15 +202,14 @@ def _check_sites(result: Result, keys: KeyList | None) -> Check:
         return Check(what, "failed", "the result has no signatures of its fragments")
     faults, round_name = [], result.provenance.get("round")
     for piece in result.order.fragments:
-        site = piece.client
         try:
-            fault = _signature_fault(piece, signatures.get(site), keys, round_name)
+            fault = _signature_fault(piece, signatures.get(piece.client), keys, round_name)
         except InputError as error:
             fault = error.what
         if fault:
-            faults.append(f"{site}: {fault}")
+            faults.append(f"{piece.client}: {fault}")
     count = len(result.fragments)
-    return _failed(what, faults) or Check(what, "ok", f"{count} of {count} sites signed")
+    return _judged(what, faults, f"{count} of {count} sites signed")
 
 
 def _signature_fault(piece: Fragment, signed: Any, keys: KeyList, round_name: object) -> str:
@@ -227,15 +219,7 @@ def _signature_fault(piece: Fragment, signed: Any, keys: KeyList, round_name: ob
     for what, wanted in (("study", keys.study), ("round", round_name)):
         if signed.get(what) != wanted:
             return f"it was signed for the {what} {str(signed.get(what))[:80]!r}"
-    envelope = Envelope.from_document(
-        {
-            **signed,
-            "format": "jigsaw-crl/signed-fragment",
-            "version": 2,
-            "site": piece.client,
-            "fragment": piece.to_json(),
-        }
-    )
+    envelope = Envelope.of(piece, signed)
     public = {key_identifier(key): key for key in keys.sites.get(piece.client, ())}
     if envelope.key not in public:
         return "the key is not the site's"
@@ -274,19 +258,18 @@ def _check_log(result: Result, log: Path | None) -> Check:
     head, named = result.provenance.get("log"), result.provenance.get("digests")
     if not isinstance(head, dict) or not isinstance(named, dict):
         return Check(what, "failed", "the result names no log")
-    ledger = Ledger(log)
     try:
-        ledger.check(Head(int(head["entries"]), str(head["hash"])))
-        lines = [line for line, _ in ledger.lines()[: int(head["entries"])]]
+        known, ledger = Head(int(head["entries"]), str(head["hash"])), Ledger.read(log)
+        ledger.check(known)
     except (InputError, KeyError, TypeError, ValueError) as error:
         return Check(what, "failed", error.what if isinstance(error, InputError) else str(error))
-    logged = {(line.site, line.digest) for line in lines}
+    logged = {(line.site, line.digest) for line in ledger.lines[: known.entries]}
     faults = [
         f"the fragment of {site!r} is not in the log"
         for site, digest in named.items()
         if (site, digest) not in logged
     ]
-    return _failed(what, faults) or Check(what, "ok", f"unbroken, {len(lines)} lines")
+    return _judged(what, faults, f"unbroken, {known.entries} lines")
 
 
 def _check_verdicts(result: Result, recompute: bool) -> Check:
