@@ -101,4 +101,3 @@ def test_an_unreadable_log_is_not_taken_for_an_empty_one(text, path):
     with pytest.raises(InputError, match="log of used fragments") as caught:
         Ledger.read(path)
     assert_one_line(caught.value)
-
