@@ -14,7 +14,7 @@ import jigsaw_crl.result.result
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report import render_report
-from jigsaw_crl.report.notebook import result_html
+from jigsaw_crl.report.writing import result_html
 from jigsaw_crl.result.summary import summarise
 
 Regimes = dict[str, np.ndarray]

@@ -16,11 +16,11 @@ __all__ = ["LATE_METHODS", "late_method"]
 
 LATE_METHODS = {
     "client.from_table": "jigsaw_crl.study.reading:client_from_table",
-    "fragment.html": "jigsaw_crl.report.notebook:fragment_html",
-    "order.html": "jigsaw_crl.report.notebook:order_html",
+    "fragment.html": "jigsaw_crl.report.writing:fragment_html",
+    "order.html": "jigsaw_crl.report.writing:order_html",
     "result.add": "jigsaw_crl.adding:add_sites",
     "result.remove": "jigsaw_crl.adding:remove_sites",
-    "result.html": "jigsaw_crl.report.notebook:result_html",
+    "result.html": "jigsaw_crl.report.writing:result_html",
     "page.html": "jigsaw_crl.report.writing:render_report",
     "result.report": "jigsaw_crl.report.writing:write_report",
 }

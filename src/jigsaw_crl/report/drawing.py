@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.tables import direct_graph
 from jigsaw_crl.assembly.verdict import YES
@@ -208,31 +210,21 @@ def _numbered(picture: Picture) -> Picture:
     """
     if len(picture.shapes) > MANY:
         return picture
-    taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes]
-    edges = []
+    taken = np.array([(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes])
+    half, edges = np.array(NUMBER), []
     for edge in picture.edges:
-        place = None
         if edge.weight is not None and edge.weight.decided:
-            boxes = [_box(*edge.at(share), picture.width) for share in SHARES]
+            at = np.array([edge.at(share) for share in SHARES])
+            at[:, 0] = np.clip(at[:, 0], half[0], picture.width - half[0])
+            low = np.maximum(at[:, None] - half, taken[:, :2])
+            high = np.minimum(at[:, None] + half, taken[:, 2:])
+            covered = np.clip(high - low, 0.0, None).prod(axis=-1).sum(axis=-1)
             # The first of those that cover least.
-            best = min(boxes, key=lambda box: sum(_overlap(box, other) for other in taken))
-            taken.append(best)
-            place = (best[0] + best[2]) / 2, (best[1] + best[3]) / 2
-        edges.append(replace(edge, number_at=place))
+            best = at[covered.argmin()]
+            taken = np.vstack([taken, [*(best - half), *(best + half)]])
+            edge = replace(edge, number_at=tuple(best.tolist()))
+        edges.append(edge)
     return replace(picture, edges=tuple(edges))
-
-
-def _box(x: float, y: float, width: float) -> tuple[float, float, float, float]:
-    """The box of a number inside a picture of this width: left, top, right, bottom."""
-    x = min(max(x, NUMBER[0]), width - NUMBER[0])
-    return x - NUMBER[0], y - NUMBER[1], x + NUMBER[0], y + NUMBER[1]
-
-
-def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
-    """The area that two boxes share."""
-    across = min(one[2], other[2]) - max(one[0], other[0])
-    down = min(one[3], other[3]) - max(one[1], other[1])
-    return max(across, 0.0) * max(down, 0.0)
 
 
 def draw_piece(fragment: Fragment, says: set[tuple[str, str]]) -> Picture:
@@ -248,28 +240,18 @@ def draw_piece(fragment: Fragment, says: set[tuple[str, str]]) -> Picture:
     shapes: list[Shape] = []
     for group, corner in zip(groups, drawing.corners, strict=True):
         shapes += _moved(group, *corner)
-    edges = tuple(
-        _block_edge(says, blocks[a], blocks[d], route)
-        for (a, d), route in zip(covers, drawing.routes, strict=True)
-    )
-    return Picture(drawing.width, drawing.height, tuple(shapes), edges)
+    edges = []
+    for (a, d), route in zip(covers, drawing.routes, strict=True):
+        above, below, single = min(blocks[a]), min(blocks[d]), len(blocks[a]) == len(blocks[d]) == 1
+        stated = single and (above, below) in says
+        meaning = f"{_one_of(blocks[a])} is an ancestor of {_one_of(blocks[d])}"
+        guess = "best guess, not stated: " if single and not stated else ""
+        edges.append(Edge(above, below, route, stated, guess + meaning))
+    return Picture(drawing.width, drawing.height, tuple(shapes), tuple(edges))
 
 
-def _block_edge(
-    says: set[tuple[str, str]],
-    above: frozenset[str],
-    below: frozenset[str],
-    route: tuple[tuple[float, float], ...],
-) -> Edge:
-    """The edge between two blocks, and what it means."""
-
-    def one_of(block: frozenset[str]) -> str:
-        return ("at least one of " if len(block) > 1 else "") + ", ".join(sorted(block))
-
-    meaning = f"{one_of(above)} is an ancestor of {one_of(below)}"
-    if len(above) == len(below) == 1 and (min(above), min(below)) not in says:
-        return Edge(min(above), min(below), route, False, f"best guess, not stated: {meaning}")
-    return Edge(min(above), min(below), route, len(above) == len(below) == 1, meaning)
+def _one_of(block: frozenset[str]) -> str:
+    return ("at least one of " if len(block) > 1 else "") + ", ".join(sorted(block))
 
 
 def _chip(label: str, most: int = 16) -> Shape:
@@ -281,15 +263,12 @@ def _chip(label: str, most: int = 16) -> Shape:
 def _block(fragment: Fragment, block: frozenset[str]) -> list[Shape]:
     """The shapes of a block, with its upper left corner at (0, 0)."""
     members = [d for d in fragment.districts or () if d <= block]
-    if not members:
-        members = [frozenset([label]) for label in sorted(block)]
-    parts = [_district(d) for d in sorted(members, key=lambda d: (-len(d), min(d)))]
+    members = members or [frozenset([label]) for label in block]
+    parts = []
+    for district in sorted(members, key=lambda d: (-len(d), min(d))):
+        chips = _flow([[_chip(label)] for label in sorted(district)])
+        parts.append(_framed(chips, "district", district, PADDING))
     return _framed(_flow(parts), "block", block, 2 * PADDING)
-
-
-def _district(district: frozenset[str]) -> list[Shape]:
-    chips = _flow([[_chip(label)] for label in sorted(district)])
-    return _framed(chips, "district", district, PADDING)
 
 
 def _framed(shapes: list[Shape], kind: str, members: frozenset[str], pad: float) -> list[Shape]:

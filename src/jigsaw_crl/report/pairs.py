@@ -1,8 +1,8 @@
-"""What the page says about every pair: its certificate, and sentences about its effect.
+"""The data of the page's script, and what the page says about every pair.
 
-The certificate is the text of `str(order.explain(a, d))`. Texts are compressed per ancestor, so
-that a click decompresses one row. Of large orders not all are in the page, which then says how to
-print the others.
+The certificate of a pair is the text of `str(order.explain(a, d))`; sentences about its effect
+follow. Texts are compressed per ancestor, so that a click decompresses one row. Of large orders not
+all are in the page, which then says how to print the others.
 """
 
 from __future__ import annotations
@@ -10,16 +10,21 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects
 from jigsaw_crl.assembly.verdict import NO, OPEN
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.text import few, signed
 from jigsaw_crl.evidence.effects import INTERVAL
+from jigsaw_crl.report.drawing import Picture
+from jigsaw_crl.result.folder import graphml, order_csv
 
-__all__ = ["LEFT_OUT", "pack", "pack_texts"]
+__all__ = ["pack_texts", "page_data"]
 
 # Ordered pairs whose texts go into the page; 300 labels have 89,700. Of more, "not ancestor" is
 # left out, and then what is undetermined.
@@ -31,7 +36,69 @@ LEFT_OUT = (
 )
 
 
-def pack(data: bytes) -> str:
+def page_data(order: GlobalOrder, diagram: Picture, svg: str) -> dict[str, Any]:
+    """The data that the page's script needs; `svg` is the diagram as a file."""
+    pairs, p, n = order.table, len(order.labels), len(order.fragments)
+    total, error = np.full((2, p, p), np.nan)
+    sites = np.full((3, n, p, p), np.nan)
+    for _, effects, some in order.known_effects:
+        total[some], error[some] = effects.estimate[some], effects.error[some]
+        by_site = effects.by_site.value, effects.by_site.error, effects.set_aside
+        sites[:, :, some] = [table[:, some] for table in by_site]
+    table: dict[str, npt.NDArray[Any]] = {
+        "verdict": pairs.verdict + 1,
+        "yes": pairs.yes,
+        "no": pairs.no,
+        "probability": pairs.probability,
+        "evidence": pairs.evidence if order.mode == "evidence" else np.full((p, p), np.nan),
+        "rests": pairs.rests_on,
+        "contested": pairs.contested,
+        "total": total,
+        "error": error,
+    }
+    texts = {
+        "order.csv": order_csv(order),
+        "hasse.graphml": graphml(order.hasse()),
+        "diagram.svg": svg,
+    }
+    across = [shape.x for shape in diagram.shapes]
+    return {
+        "mode": order.mode,
+        "labels": list(order.labels),
+        "layered": sorted(range(p), key=lambda i: (diagram.layers[i], across[i])),
+        "columns": list(table),
+        "table": _tables(*table.values()),
+        "texts": pack_texts(order),
+        "left_out": LEFT_OUT,
+        "clients": [_client(order, k, sites[:, k]) for k in range(n)],
+        "interval": INTERVAL if order.known_effects else None,
+        "effect": next((kind for kind, _, _ in order.known_effects), ""),
+        "files": {name: _pack(text.encode()) for name, text in texts.items()},
+    }
+
+
+def _client(order: GlobalOrder, k: int, sizes: FloatArray) -> dict[str, Any]:
+    """What one client brings: stance and evidence, and its effects if it measured any."""
+    fragment, claims = order.panel.fragments[k], order.said.claims[k]
+    if claims.bayes is not None:
+        brought = np.where(claims.says, claims.log_factor, np.nan)
+        np.fill_diagonal(brought, np.nan)
+    else:
+        rows = [fragment.index(order.labels[i]) for i in claims.members]
+        brought = fragment.evidence[np.ix_(rows, rows)]
+    tables, own = [claims.stance, brought], np.ix_(claims.members, claims.members)
+    if not np.isnan(sizes[0][own]).all():
+        tables += [table[own] for table in sizes]
+    members = claims.members.tolist()
+    return {"name": claims.client, "members": members, "table": _tables(*tables)}
+
+
+def _tables(*tables: npt.NDArray[Any]) -> str:
+    """Tables as floats, row by row and one after the other."""
+    return _pack(b"".join(table.astype("<f8").tobytes() for table in tables))
+
+
+def _pack(data: bytes) -> str:
     """Bytes compressed with gzip, in base64; the same bytes always give the same text."""
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode("ascii")
 
@@ -51,14 +118,13 @@ def pack_texts(order: GlobalOrder) -> list[str]:
         texts: list[list[str]] = [[] for _ in order.labels]
         for d in np.flatnonzero(wanted[a]).tolist():
             texts[d] = [str(order.certificate(a, d)), *_about(order, a, d)]
-        rows.append(pack(json.dumps(texts, ensure_ascii=False).encode()))
+        rows.append(_pack(json.dumps(texts, ensure_ascii=False).encode()))
     return rows
 
 
 def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
     """What the certificate of a pair does not say: about its bound, and about its effect."""
-    said = order.verdicts[a, d]
-    sentences = []
+    said, effects, sentences = order.verdicts[a, d], order.effects, []
     if said == NO and order.mode == "exact":
         sentences.append("Exact moments exclude an effect of any size.")
     elif said == NO and np.isnan(order.table.bounds.value[a, d]):
@@ -66,7 +132,6 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
             "No client measured this pair: the verdict follows from other pairs, and excludes no "
             "size of effect by itself."
         )
-    effects = order.effects
     if effects is None:
         return sentences
     if not effects.known[a, d]:
@@ -87,8 +152,7 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
     sentences.append(_agreement(effects, a, d))
     if effects.set_aside[:, a, d].any():
         sentences.append("×: set aside, because it stands far apart from the other sites.")
-    loose = [order.labels[i] for i in (a, d) if not effects.oriented[i]]
-    if loose:
+    if loose := [order.labels[i] for i in (a, d) if not effects.oriented[i]]:
         sentences.append(
             "The sign says nothing: no intervention shows in which direction it moved "
             f"{' and '.join(loose)}."
@@ -97,12 +161,14 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
 
 
 def _with_interval(value: float, half: float) -> str:
+    """An effect with its 95 % interval."""
     if half == 0:
         return f"{signed(value)} (exact)"
     return f"{signed(value)} ({signed(value - half)} to {signed(value + half)})"
 
 
 def _direct(order: GlobalOrder, a: int, d: int) -> str:
+    """Whether the effect of a pair is direct."""
     effects, direct = order.effects, order.direct_effects
     assert effects is not None
     assert direct is not None
@@ -120,6 +186,7 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
 
 
 def _agreement(effects: PooledEffects, a: int, d: int) -> str:
+    """Whether the sites agree about the size of an effect."""
     if effects.sites[a, d] < 2:
         return "Only one site measured it, so that agreement between sites cannot be tested."
     p = float(effects.heterogeneity[a, d])
