@@ -309,29 +309,3 @@ def test_data_frames_are_aligned_by_the_names_of_their_columns():
             observational=frames["control"],
             interventions={"pump": frames["pump"].rename(columns={"a": "d"})},
         )
-
-
-def test_parallel_regimes_give_the_same_moments_and_errors(monkeypatch):
-    rng = np.random.default_rng(5)
-    rows = {f"x{i}": rng.normal(size=(300 + i, 4)) for i in range(4)}
-    rows["x0"] = [rows["x0"][:100], rows["x0"][100:]]
-
-    def client():
-        return jc.Client.from_samples("lab", observational=rng_rows, interventions=rows)
-
-    rng_rows = rng.normal(size=(500, 4))
-    alone = client()
-    monkeypatch.setattr("jigsaw_crl.client.rows.PARALLEL_VALUES", 0)
-    monkeypatch.setattr("jigsaw_crl.client.rows.allowed_threads", lambda: 3)
-    together = client()
-    assert together.labels == alone.labels
-    for label in alone.labels:
-        ones, others = alone.interventions[label], together.interventions[label]
-        assert len(ones) == len(others)
-        for one, other in zip(ones, others, strict=True):
-            np.testing.assert_array_equal(one.covariance, other.covariance)
-    rows["x2"], rows["x3"] = rows["x2"].copy(), rows["x3"].copy()
-    rows["x2"][7, 1], rows["x3"][0, 0] = np.nan, np.inf
-    with pytest.raises(InputError, match="1 of 1208 values") as caught:
-        client()
-    assert caught.value.regime == "x2"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments import sums as sums_module
+from jigsaw_crl.moments import accumulator as sums_module
+from jigsaw_crl.moments.accumulator import FEWEST_STRETCH_ROWS, Sums, block_rows
 from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
-from jigsaw_crl.moments.sums import Sums, block_rows
 
 from .agreement import assert_same, laplace_rows
 
@@ -218,16 +218,13 @@ def test_the_largest_value_allowed_is_allowed(blocks):
 
 
 @pytest.mark.parametrize("d", [1, 36, 200])
-@pytest.mark.parametrize("blocks", [0.01, 0.3, 0.999, 1.0, 1.001, 4.0, 7.3])
-def test_stretches_have_equal_length_except_the_last(d, blocks):
+@pytest.mark.parametrize("blocks", [0.01, 0.3, 0.999, 1.0, 1.001, 4.0, 7.3, 23.6])
+def test_stretches_are_as_many_as_allowed_and_about_equally_long(d, blocks):
     n = max(int(blocks * block_rows(d)), 1)
     sizes = [p.n for p in Moments.from_rows(laplace_rows(n, d), parts=True).parts]
     assert sum(sizes) == n
-    assert len(sizes) <= MOST_PARTS
-    assert len(set(sizes[:-1])) <= 1
-    assert sizes[-1] <= sizes[0]
-    # At least half as many as allowed, unless they are very short.
-    assert len(sizes) >= MOST_PARTS // 2 or sizes[0] <= 128
+    assert len(sizes) == max(min(MOST_PARTS, n // FEWEST_STRETCH_ROWS), 1)
+    assert max(sizes) <= 4 * min(sizes)
 
 
 def test_an_empty_stream_has_no_moments():

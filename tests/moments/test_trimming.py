@@ -7,9 +7,8 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.accumulator import Accumulator
+from jigsaw_crl.moments.preparing import RowOptions, inner_rows
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.moments.row_options import RowOptions
-from jigsaw_crl.moments.trimming import check_trim, inner_rows
 
 
 def correlated(n: int, seed: int, d: int = 5) -> np.ndarray:
@@ -74,4 +73,4 @@ def test_an_accumulator_that_trims_gives_the_moments_of_the_rows_that_stay():
 @pytest.mark.parametrize("wrong", [-0.1, 0.6, "5 %", True, float("nan")])
 def test_a_share_that_is_none_is_refused(wrong):
     with pytest.raises(InputError, match="trim is"):
-        check_trim(wrong)
+        RowOptions(trim=wrong)

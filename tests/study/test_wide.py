@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_matrix, issparse
 
 import jigsaw_crl as jc
-from jigsaw_crl.client.sketch import ColumnSketch
+from jigsaw_crl.client.reduction import ColumnSketch
 from jigsaw_crl.study import merge_clients, write_moments
 from jigsaw_crl.study.bad_rows import BadRows
 from jigsaw_crl.study.reading import read_client_with_findings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -12,93 +12,68 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_second_moment, varies
-from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.checks import RANK_TOLERANCE, varies
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
+
+__all__ = [
+    "Kind",
+    "Kinds",
+    "check_features",
+    "check_latents",
+    "check_named",
+    "check_names",
+    "check_rank",
+    "numerical_rank",
+    "validate_client",
+]
 
 # What a user says about interventions: of all labels, or by label.
 Kind = Literal["soft", "hard"]
 Kinds = Kind | Mapping[str, Kind]
 
 
-def hard_labels(
-    kinds: Kinds, labels: Sequence[str], before: frozenset[str] = frozenset()
-) -> frozenset[str]:
-    """Which of a client's labels are hard, as declared."""
-    given = dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds_by_label(kinds)
-    for label, kind in given.items():
-        if kind not in ("soft", "hard"):
-            where = "" if isinstance(kinds, str) else f" of {label!r}"
-            raise InputError(
-                f"the kind of intervention{where} is {kind!r}", 'Use "soft" or "hard".'
-            )
-    return frozenset(
-        label
-        for label in labels
-        if given.get(label, "hard" if label in before else "soft") == "hard"
-    )
+def check_named(
+    kinds: Kinds, labels: Sequence[str], who: str | None = None, *, client: str | None = None
+) -> dict[str, Kind]:
+    """The kind of each label that is named, spelt as clients have it.
 
-
-def kinds_by_label(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
-    """What a user says about interventions, with the labels spelt as clients have them."""
-    if not isinstance(kinds, Mapping):
+    Parameters
+    ----------
+    kinds : {"soft", "hard"} or mapping of label to one of these
+    labels : sequence of str
+        What one word for all stands for.
+    who : str, optional
+        Refuse other labels; the end of the message, for instance ``"no client has"``.
+    client : str, optional
+        For the message.
+    """
+    if not isinstance(kinds, str | Mapping):
         raise InputError(
             f"interventions is a {type(kinds).__name__}",
             'Pass "soft", "hard", or a mapping from label to one of these.',
         )
     given: dict[str, Kind] = {}
-    for label, kind in kinds.items():
-        if given.setdefault(normal_label(str(label)), kind) != kind:
+    for name, kind in (dict.fromkeys(labels, kinds) if isinstance(kinds, str) else kinds).items():
+        label = normal_label(str(name))
+        if kind not in ("soft", "hard"):
+            where = "" if isinstance(kinds, str) else f" of {label!r}"
             raise InputError(
-                f"interventions names the label {normal_label(str(label))!r} twice, with two kinds",
+                f"the kind of intervention{where} is {kind!r}", 'Use "soft" or "hard".'
+            )
+        if given.setdefault(label, kind) != kind:
+            raise InputError(
+                f"interventions names the label {label!r} twice, with two kinds",
                 "Name each label once.",
             )
-    return given
-
-
-def check_named(
-    kinds: Kinds, labels: Sequence[str], who: str, *, client: str | None = None
-) -> None:
-    """Refuse a mapping from labels to kinds that names an unknown label."""
-    for label in () if isinstance(kinds, str) else kinds_by_label(kinds):
-        if label not in labels:
+        if who is not None and label not in labels:
             raise InputError(
                 f"interventions names the label {label!r}, which {who}",
                 did_you_mean(label, labels) or f"The labels are {few(labels)}.",
                 client=client,
             )
-
-
-def kinds_of_hard(hard: bool | Iterable[str], *, client: str) -> Kinds:
-    """The kinds of interventions that the argument `hard` of a constructor stands for."""
-    if isinstance(hard, bool):
-        return "hard" if hard else {}
-    if isinstance(hard, str | Mapping) or not isinstance(hard, Iterable):
-        raise InputError(
-            f"hard is {hard!r}", "Pass True, or a list of the labels that are hard.", client=client
-        )
-    return dict.fromkeys(map(str, hard), "hard")
-
-
-def check_moments(moments: Sequence[Moments], *, client: str, regime: str) -> None:
-    """Raise an `InputError` unless a regime has moments, each consistent and finite."""
-    fail = partial(InputError, client=client, regime=regime)
-    if not moments:
-        raise fail("the label has no moments", "Pass at least one.")
-    for m in moments:
-        if m.mean.ndim != 1 or m.covariance.shape != 2 * m.mean.shape:
-            raise fail(
-                f"a mean of shape {m.mean.shape} comes with a covariance of shape "
-                f"{m.covariance.shape}",
-                "Compute both from the same columns.",
-            )
-        if not np.isfinite(m.mean).all():
-            raise fail(
-                "the mean has missing or infinite entries", "Recompute it from complete rows."
-            )
-        check_second_moment(m.covariance, client=client, regime=regime)
+    return given
 
 
 def check_latents(client: str, n_latent: object, n_labels: int) -> None:
@@ -117,10 +92,6 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{name!r} is not a name for a client", "Pass a non-empty text.")
     fail = partial(InputError, client=name)
-    for what, text in (("name", name), ("control's name", control_name)):
-        fault = label_fault(normal_label(text))
-        if fault:
-            raise fail(f"the {what} {text[:60]!r} {fault}", "Rename it.")
     if not isinstance(interventions, Mapping):
         raise fail(
             "interventions is not a mapping from label to data",
@@ -131,19 +102,15 @@ def check_names(name: str, interventions: object, control_name: str) -> None:
             "there is no interventional regime",
             "A client needs at least one labelled intervention beside its control.",
         )
+    rename = "Rename it in the table, or under [rename] in study.toml."
+    texts = [("name", name, "Rename it."), ("control's name", control_name, "Rename it.")]
+    for what, text, remedy in (*texts, *(("label", x, rename) for x in interventions)):
+        if not isinstance(text, str) or not text.strip():
+            raise fail(f"the {what} {text!r} is empty or not text", "Use a non-empty string.")
+        if fault := label_fault(normal_label(text)):
+            raise fail(f"the {what} {text[:60]!r} {fault}", remedy)
     seen: dict[str, str] = {}
     for label in interventions:
-        if not isinstance(label, str) or not label.strip():
-            raise fail(
-                f"the label {label!r} is empty or not text",
-                "Name every intervention by a non-empty string.",
-            )
-        fault = label_fault(normal_label(label))
-        if fault:
-            raise fail(
-                f"the label {label[:60]!r} {fault}",
-                "Rename it in the table, or under [rename] in study.toml.",
-            )
         first = seen.setdefault(label_key(label), label)
         if first != label:
             raise fail(
@@ -177,7 +144,7 @@ def check_features(name: str, features: Sequence[str] | None, count: int) -> tup
 
 def validate_client(client: Client) -> None:
     """Raise an `InputError` unless the parts of a client fit together."""
-    d, p = client.n_features, client.n_latent
+    d, p, control = client.n_features, client.n_latent, client.control
     check_latents(client.name, p, len(client.labels))
     if d < p:
         raise InputError(
@@ -193,38 +160,28 @@ def validate_client(client: Client) -> None:
                 f"it has {pluralise(m.n_features, 'feature')} where the control has {d}",
                 "Use the same columns in every regime.",
             )
-        if (m.n is None) != client.is_population:
+        if (m.n is None) != (control.n is None):
             raise fail(
                 "exact and estimated moments are mixed", "Give every regime a sample size, or none."
             )
-        if bool(m.batches) != bool(client.control.batches):
+        if bool(m.batches) != bool(control.batches):
             raise fail(
                 "some regimes have batches and some have none",
                 "Give the batches of every regime, the control included, or of none.",
             )
-        if m.n is not None and m.n < 2:
-            more = len(m.batches) - 1
-            within = f" in {len(m.batches)} batches" if more > 0 else ""
-            raise fail(
-                f"{pluralise(m.rows or 0, 'row', 'rows')}{within} "
-                f"{'is' if m.rows == 1 else 'are'} too few",
-                f"At least {2 + max(more, 0)} rows are needed.",
-            )
-        if m is not client.control and not varies(m.mean, m.covariance).any():
+        least, more = p + 1 if m is control else 2, max(len(m.batches) - 1, 0)
+        if m.n is not None and m.n < least:
+            rows = m.rows or 0
+            said = pluralise(rows, "control row" if m is control else "row")
+            said += f" in {more + 1} batches" if more else ""
+            said += " is too few" if rows == 1 else " are too few"
+            said += f" for {pluralise(p, 'latent')}" if m is control else ""
+            kind = "control rows; other regimes may have fewer" if m is control else "rows"
+            raise fail(said, f"Take at least {least + more} {kind}.")
+        if m is not control and not varies(m.mean, m.covariance).any():
             raise fail("all its rows are the same", "Leave the regime out, or correct its rows.")
-    n, rows = client.control.n, client.control.rows or 0
-    if n is not None and n < p + 1:
-        more = max(len(client.control.batches) - 1, 0)
-        within = f" in {more + 1} batches" if more else ""
-        raise InputError(
-            f"{pluralise(rows, 'control row', 'control rows')}{within} "
-            f"{'is' if rows == 1 else 'are'} too few for {pluralise(p, 'latent')}",
-            f"Take at least {p + 1 + more} control rows; other regimes may have fewer.",
-            client=client.name,
-            regime=client.control_name,
-        )
     where = {"client": client.name, "regime": client.control_name}
-    check_rank(client.control.covariance, p, **where, features=client.features)
+    check_rank(control.covariance, p, **where, features=client.features)
 
 
 def numerical_rank(matrix: FloatArray) -> int:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
@@ -22,31 +24,28 @@ from jigsaw_crl.client.checks import (
     Kinds,
     check_features,
     check_latents,
-    check_moments,
     check_named,
     check_names,
-    hard_labels,
-    kinds_of_hard,
     numerical_rank,
     validate_client,
 )
 from jigsaw_crl.client.counting import count_rows
 from jigsaw_crl.client.covariates import Covariates, without_covariates
 from jigsaw_crl.client.given import (
-    Given,
     LabelData,
     MeansGiven,
     RowNames,
     SampleSizes,
+    column_names,
     given_matrices,
     moments_of_matrices,
+    moments_of_rows,
 )
 from jigsaw_crl.client.latents import LatentCount, count_latents
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.client.rows import column_names, moments_of_rows
 from jigsaw_crl.moments.checks import check_second_moment
-from jigsaw_crl.moments.regime import Moments, second_moment_about
-from jigsaw_crl.moments.row_options import Missing, RowOptions
+from jigsaw_crl.moments.preparing import Missing, RowOptions
+from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -144,8 +143,8 @@ class Client:
         options = RowOptions(trim, missing, grouped=group is not None, batched=batch is not None)
         beside = {"batch": batch, "group": group}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        moments, reduction = moments_of_rows(name, given, features, options, n_latent, reduce)
-        return cls._of(name, given, moments, n_latent, features, hard, reduction)
+        named, reduction = moments_of_rows(name, given, features, options, n_latent, reduce)
+        return cls._built(name, named, n_latent, features, hard, reduction)
 
     @classmethod
     def from_covariances(
@@ -172,8 +171,7 @@ class Client:
         check_names(name, interventions, control_name)
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        moments = moments_of_matrices(name, given)
-        return cls._of(name, given, moments, n_latent, features, hard)
+        return cls._built(name, moments_of_matrices(name, given), n_latent, features, hard)
 
     @classmethod
     def from_precisions(
@@ -203,8 +201,7 @@ class Client:
             rank = n_latent
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        moments = moments_of_matrices(name, given, rank)
-        return cls._of(name, given, moments, n_latent, features, hard)
+        return cls._built(name, moments_of_matrices(name, given, rank), n_latent, features, hard)
 
     @classmethod
     def from_moments(
@@ -225,15 +222,27 @@ class Client:
         `covariates` names the features whose linear part is taken off the others.
         """
         check_names(name, interventions, control_name)
-        regimes = {
-            label: (value,) if isinstance(value, Moments) else tuple(value)
-            for label, value in interventions.items()
-        }
-        for regime, moments in ((control_name, (control,)), *regimes.items()):
-            check_moments(moments, client=name, regime=regime)
-        return cls._checked(
-            name, control, regimes, n_latent, features, control_name, hard, reduction, covariates
-        )
+        named = [(control_name, control)]
+        for label, value in interventions.items():
+            own = (value,) if isinstance(value, Moments) else tuple(value)
+            if not own:
+                wrong = "the label has no moments"
+                raise InputError(wrong, "Pass at least one.", client=name, regime=label)
+            named += [(label, m) for m in own]
+        for regime, m in named:
+            fail = partial(InputError, client=name, regime=regime)
+            if m.mean.ndim != 1 or m.covariance.shape != 2 * m.mean.shape:
+                raise fail(
+                    f"a mean of shape {m.mean.shape} comes with a covariance of shape "
+                    f"{m.covariance.shape}",
+                    "Compute both from the same columns.",
+                )
+            if not np.isfinite(m.mean).all():
+                raise fail(
+                    "the mean has missing or infinite entries", "Recompute it from complete rows."
+                )
+            check_second_moment(m.covariance, client=name, regime=regime)
+        return cls._built(name, named, n_latent, features, hard, reduction, covariates)
 
     @classmethod
     def from_table(
@@ -271,42 +280,32 @@ interventions
         return client
 
     @classmethod
-    def _of(
+    def _built(
         cls,
         name: str,
-        given: Sequence[Given],
-        moments: Sequence[Moments],
+        named: Sequence[tuple[str, Moments]],
         n_latent: int | None,
         features: Sequence[str] | None,
         hard: bool | Iterable[str],
         reduction: Reduction | None = None,
-    ) -> Client:
-        """The client with these moments of the matrices that were given, the control's first."""
-        regimes: dict[str, tuple[Moments, ...]] = {}
-        for one, own in zip(given[1:], moments[1:], strict=True):
-            regimes[one.regime] = (*regimes.get(one.regime, ()), own)
-        control_name = given[0].regime
-        return cls._checked(
-            name, moments[0], regimes, n_latent, features, control_name, hard, reduction
-        )
-
-    @classmethod
-    def _checked(
-        cls,
-        name: str,
-        control: Moments,
-        regimes: dict[str, tuple[Moments, ...]],
-        n_latent: int | None,
-        features: Sequence[str] | None,
-        control_name: str,
-        hard: bool | Iterable[str],
-        reduction: Reduction | None,
         covariates: Sequence[str] = (),
     ) -> Client:
+        """The client with these moments and the names of their regimes, the control's first."""
+        kinds: Kinds = {}
+        if isinstance(hard, bool):
+            kinds = "hard" if hard else {}
+        elif isinstance(hard, str | Mapping) or not isinstance(hard, Iterable):
+            remedy = "Pass True, or a list of the labels that are hard."
+            raise InputError(f"hard is {hard!r}", remedy, client=name)
+        else:
+            kinds = dict.fromkeys(map(str, hard), "hard")
+        control = named[0][1]
         features = features if reduction is None else reduction.features
         names = check_features(name, features, control.n_features)
-        name, control_name = normal_label(name), normal_label(control_name)
-        regimes = {normal_label(label): moments for label, moments in regimes.items()}
+        regimes: dict[str, tuple[Moments, ...]] = {}
+        for label, own in named[1:]:
+            label = normal_label(label)
+            regimes[label] = (*regimes.get(label, ()), own)
         removed = None
         if covariates:
             names, control, regimes, removed = without_covariates(
@@ -315,6 +314,7 @@ interventions
         counted = None if reduction is None or n_latent is not None else reduction.counted
         least = len(regimes) if counted is None else counted.used
         p = least if n_latent is None else n_latent
+        name, control_name = normal_label(name), normal_label(named[0][0])
         client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
         # Checked with the number of labels first: only moments that fit together can be pooled.
         validate_client(client)
@@ -327,7 +327,7 @@ interventions
         if n_latent is None and counted is None:
             counted = count_latents(control, client.regimes, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
-        return client.with_interventions(kinds_of_hard(hard, client=name), strict=True)
+        return client.with_interventions(kinds, strict=True)
 
     def relabelled(self, names: Mapping[str, str]) -> Client:
         """The client with other names for some of its labels."""
@@ -354,9 +354,10 @@ interventions
         strict : bool
             Refuse such names instead.
         """
-        if strict:
-            check_named(kinds, self.labels, "the client does not have", client=self.name)
-        return replace(self, hard=hard_labels(kinds, self.labels, self.hard))
+        who = "the client does not have" if strict else None
+        given = check_named(kinds, self.labels, who, client=self.name)
+        hard = {x for x in self.labels if given.get(x) == "hard"}
+        return replace(self, hard=frozenset(self.hard - given.keys() | hard))
 
     def with_sensors(
         self,
@@ -469,8 +470,13 @@ interventions
         return scale * self.control.covariance
 
     def second_moments(self, label: str) -> list[FloatArray]:
-        """Second moments of a label's regimes about the control mean."""
-        return [second_moment_about(m, self.control.mean) for m in self.interventions[label]]
+        """`E (X − μ)(X − μ)ᵀ` of a label's regimes about the control's mean μ.
+
+        An intervention that shifts the mean changes it, so it is treated like any other.
+        """
+        shifts = [m.mean - self.control.mean for m in self.interventions[label]]
+        own = zip(self.interventions[label], shifts, strict=True)
+        return [m.covariance + np.outer(shift, shift) for m, shift in own]
 
     def __repr__(self) -> str:
         rows = pluralise(self.control.rows or 0, "control row")

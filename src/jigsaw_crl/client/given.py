@@ -1,4 +1,4 @@
-"""What a user passes for each matrix of each regime, and moments of covariances and precisions."""
+"""What a user passes for each matrix of each regime, and the moments of rows and of covariances."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.checks import check_rank
-from jigsaw_crl.moments.checks import check_second_moment
+from jigsaw_crl.client.checks import check_features, check_rank
+from jigsaw_crl.client.reduction import WIDE, ColumnSketch, Reduction, reduce_columns
+from jigsaw_crl.moments.accumulator import Accumulator, Coded
+from jigsaw_crl.moments.checks import check_rows, check_second_moment, check_values
+from jigsaw_crl.moments.preparing import RowOptions
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv
 
 __all__ = [
@@ -21,8 +25,10 @@ __all__ = [
     "MeansGiven",
     "RowNames",
     "SampleSizes",
+    "column_names",
     "given_matrices",
     "moments_of_matrices",
+    "moments_of_rows",
 ]
 
 # What a user passes for one label: a matrix, or one matrix per strength.
@@ -58,7 +64,12 @@ def given_matrices(
 ) -> list[Given]:
     """Every matrix of a client, the control's first; arguments that are None give None."""
     matrices = {control: [observational]}
-    matrices |= {label: _matrices_of(value) for label, value in interventions.items()}
+    for label, value in interventions.items():
+        try:
+            several = isinstance(value, list | tuple) and bool(value) and np.ndim(value[0]) == 2
+        except ValueError:  # rows of unequal length, which `check_rows` reports
+            several = False
+        matrices[label] = list(value) if several else [value]  # type: ignore[arg-type]
     counts = {regime: len(own) for regime, own in matrices.items()}
     beside = {
         what: _by_matrix(what, value, counts, client, control) for what, value in arguments.items()
@@ -68,15 +79,6 @@ def given_matrices(
         for regime, own in matrices.items()
         for i, x in enumerate(own)
     ]
-
-
-def _matrices_of(value: Any) -> list[Any]:
-    """The matrices of a label: those of a list of matrices, or the only one."""
-    try:
-        several = isinstance(value, list | tuple) and bool(value) and np.ndim(value[0]) == 2
-    except ValueError:  # rows of unequal length, which `check_rows` reports
-        several = False
-    return list(value) if several else [value]
 
 
 def _by_matrix(
@@ -126,8 +128,8 @@ def _by_matrix(
 
 def moments_of_matrices(
     client: str, given: Sequence[Given], rank: int | None = None
-) -> list[Moments]:
-    """Moments with these covariances, each about its regime's own mean.
+) -> list[tuple[str, Moments]]:
+    """Regimes and moments with these covariances, each about its regime's own mean.
 
     With a rank, the matrices are precisions: covariances are their pseudo-inverses. A regime
     without a mean has the control's, and a control without one has zeros.
@@ -152,5 +154,172 @@ def moments_of_matrices(
             wrong = f"its mean has {entries} for {pluralise(len(c), 'feature')}"
         if wrong:
             raise InputError(wrong, "Give one number per feature.", client=client, regime=regime)
-        found.append(Moments(None if n is None else int(n), mean, c))
+        found.append((regime, Moments(None if n is None else int(n), mean, c)))
     return found
+
+
+# -- rows -----------------------------------------------------------------------------------------
+
+
+class _Rows(NamedTuple):
+    """Complete rows of one matrix, the batch and the group of each, and their regime."""
+
+    x: AnyArray
+    batches: Coded | None
+    groups: Coded | None
+    regime: str
+
+
+def column_names(rows: object) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame; None for anything else."""
+    columns = getattr(rows, "columns", None)
+    return None if columns is None or callable(columns) else tuple(str(c) for c in columns)
+
+
+def moments_of_rows(
+    client: str,
+    given: Sequence[Given],
+    features: Sequence[str] | None,
+    options: RowOptions,
+    n_latent: int | None,
+    reduce: bool | None,
+) -> tuple[list[tuple[str, Moments]], Reduction | None]:
+    """Regime and moments of each matrix, and the directions that replace the columns if many.
+
+    Parameters
+    ----------
+    client : str
+        Its name.
+    given : sequence of Given
+        The control comes first.
+    features : sequence of str or None
+        Names of the columns.
+    options : RowOptions
+    n_latent : int or None
+    reduce : bool or None
+        Replace the columns or not; None for wide tables only.
+    """
+    labels = len({one.regime for one in given}) - 1
+    matrices = []
+    for one in given:
+        try:
+            matrices.append(_read(client, features, options, one))
+        except InputError as error:
+            raise error.located(client=client, regime=one.regime) from None
+    reduction, columns = None, matrices[0].x.shape[1]
+    if reduce and options.missing == "em":
+        raise InputError(
+            'missing="em" needs all columns, and reduce=True would replace them',
+            'Leave incomplete rows out (missing="drop"), or leave reduce out.',
+            client=client,
+        )
+    if reduce or (reduce is None and columns >= WIDE and options.missing != "em"):
+        names = check_features(client, features, columns)
+        reduction = _reduced(client, names, matrices, labels, n_latent)
+        matrices = [one._replace(x=reduction.project(one.x)) for one in matrices]
+    found = []
+    for one in matrices:
+        control = one.regime == given[0].regime
+        try:
+            own = _moments(one, options, n_latent or labels, control=control)
+            found.append((one.regime, own))
+        except InputError as error:
+            raise error.located(client=client, regime=one.regime) from None
+    return found, reduction
+
+
+def _read(client: str, features: Sequence[str] | None, options: RowOptions, given: Given) -> _Rows:
+    """The rows of one matrix, without those that are dropped, and their batches and groups."""
+    rows = given.values
+    types = [rows.dtype] if hasattr(rows, "dtype") else getattr(rows, "dtypes", ())
+    if any(getattr(kind, "kind", "") == "c" for kind in types):
+        raise InputError(
+            "its values are complex numbers",
+            "Pass the real and the imaginary part as two features.",
+        )
+    columns = column_names(rows)
+    if columns is not None and features is not None and columns != tuple(features):
+        if sorted(columns) != sorted(features):
+            odd = sorted(set(columns) ^ set(features))
+            raise InputError(
+                f"its columns are not those of the control: {', '.join(odd)[:100]}",
+                "Use the same columns in every regime.",
+            )
+        rows = np.asarray(rows)[:, [columns.index(f) for f in features]]
+    x = check_rows(rows, client=client, regime=given.regime)
+    batches = _coded(given.beside["batch"], len(x), "batch", "batches")
+    groups = _coded(given.beside["group"], len(x), "group", "groups")
+    if options.missing == "drop" and x.dtype.kind == "f":
+        whole = ~np.isnan(x).any(axis=1)
+        if not whole.any():
+            raise InputError(
+                f"none of its {pluralise(len(x), 'row')} is complete",
+                'Use the values that are there with missing="em", or leave features out.',
+            )
+        if not whole.all():
+            x = x[whole]
+            batches, groups = (c and (c[0], c[1][whole]) for c in (batches, groups))
+    return _Rows(x, batches, groups, given.regime)
+
+
+def _coded(values: RowNames | None, n: int, what: str, plural: str) -> Coded | None:
+    """The names of batches or groups, and the code of each of n rows."""
+    if values is None:
+        return None
+    if isinstance(values, str | int | np.integer):
+        return [str(values)], np.zeros(n, dtype=np.intp)
+    listed = np.asarray(values).tolist()
+    if not isinstance(listed, list) or len(listed) != n or any(isinstance(v, list) for v in listed):
+        raise InputError(
+            f"{plural} of shape {np.shape(values)} for {pluralise(n, 'row')}",
+            f"Give every row its {what}.",
+        )
+    for row, value in enumerate(listed, start=1):
+        if value is None or value != value or not str(value).strip():
+            raise InputError(f"row {row} has no {what}", f"Give every row its {what}.")
+    names, codes = np.unique(np.array([str(v) for v in listed]), return_inverse=True)
+    return names.tolist(), codes
+
+
+def _reduced(
+    client: str,
+    columns: tuple[str, ...],
+    matrices: Sequence[_Rows],
+    labels: int,
+    n_latent: int | None,
+) -> Reduction:
+    """The directions that replace the columns; each batch of each matrix is a cell."""
+    wanted = max(labels, n_latent or 0)
+    sketch = ColumnSketch(len(columns), wanted=wanted, grows=n_latent is None)
+    cell, control = 0, 0
+    for x, batches, _, regime in matrices:
+        fail = partial(InputError, client=client, regime=regime)
+        if x.shape[1] != len(columns):
+            raise fail(
+                f"it has {pluralise(x.shape[1], 'feature')} where the control has {len(columns)}",
+                "Use the same columns in every regime.",
+            )
+        names, codes = batches or ([""], np.zeros(len(x), dtype=np.intp))
+        try:
+            sketch.add(x, cell + codes.astype(np.intp))
+        except InputError as error:
+            raise fail(error.what, error.remedy) from None
+        cell += len(names)
+        control = control or cell
+    own = list(range(control))
+    return reduce_columns(sketch, columns, labels=labels, n_latent=n_latent, control=own)
+
+
+def _moments(rows: _Rows, options: RowOptions, rank: int, *, control: bool) -> Moments:
+    """Moments of the rows of one matrix, within batches."""
+    if not options.holds:
+        # All bad values are counted, in whatever block they are.
+        check_values(rows.x)
+    names, codes = rows.batches or ([""], np.zeros(len(rows.x), dtype=np.intp))
+    found = {}
+    for i in np.unique(codes).tolist():
+        here = slice(None) if rows.batches is None else codes == i
+        own = Accumulator(rows.x.shape[1], options, control=control)
+        own.add(rows.x[here], rows.groups and (rows.groups[0], rows.groups[1][here]))
+        found[names[i]] = own.moments(rank)
+    return found[""] if rows.batches is None else Moments.of_batches(found)

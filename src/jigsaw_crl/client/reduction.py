@@ -11,9 +11,22 @@ V the leading eigenvectors of the covariance within regimes in units of Ψ^½, R
 directions orthogonal to V, along which the noise is measured, and O a random rotation: without it a
 latent could be taken for the noise of one direction. The noise is the same in all d directions.
 
-Ψ is that of factor analysis: the variance of each column that the leading directions do not
-explain, found by repetition. Directions count as leading if their variance exceeds that of noise
-(`noise_edge`), and as many as there are latents do so in any case.
+No m × m matrix is made. For rows x in cells c (a regime, or a batch of it) with means μ_c, one pass
+accumulates
+
+    Y = S Ω ,   S = Σ_c Σ_{x in c} (x − μ_c)(x − μ_c)ᵀ ,   Ω of shape (m, k) ,
+
+and the diagonal of S. From these the Nyström approximation `S ≈ Y (ΩᵀY)⁻¹ Yᵀ = H Hᵀ` has the
+leading eigenvectors of S (Halko, Martinsson and Tropp 2011). A random Ω alone would mix much noise
+into them: with eigenvalues λ of the signal and σ² of the noise, the angle is about
+(σ²/λ)·√(m/(k − p)). So Ω is replaced each time the rows have doubled by the directions found so
+far, and Y by the approximation times the new Ω. Each exchange multiplies the angle by σ²/λ, as a
+step of the power method would, but without another pass. Means of cells are taken anew after an
+exchange, which costs one degree of freedom a cell.
+
+Ψ is that of factor analysis: the variance of each column that r leading directions, in units of
+Ψ^½, do not explain, found by repetition. r is the smallest number that leaves no direction with
+more variance than noise has (`noise_edge`), and as many as there are latents in any case.
 """
 
 from __future__ import annotations
@@ -24,20 +37,34 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.client.latents import LatentCount
-from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch, most_visible
+from jigsaw_crl.client.latents import LatentCount, Reason
+from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
+from jigsaw_crl.moments.checks import check_values
 
-__all__ = ["WIDE", "Reduction", "reduce_columns"]
+__all__ = ["BLOCK_ROWS", "WIDE", "ColumnSketch", "Reduction", "Scatter", "reduce_columns"]
 
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
 # second read of the rows, and nothing is lost.
 WIDE = 500
-# A column with less than this share of its variance in the late rows has a few rows far out.
-SELDOM = 0.2
-# Random directions beside the leading ones, along which the noise is measured.
-NOISE_DIRECTIONS = 16
+# Directions beside the leading ones: random ones along which the noise is measured, and at least so
+# many columns of Ω more than are wanted, or half as many as wanted.
+SPARE = 16
+# Rows that are multiplied at a time: few enough for the cache, many enough for fast products. After
+# so many the random directions are first replaced.
+BLOCK_ROWS = 512
+# Shares of variance below this are rounding errors.
+ROUNDING = 1e-10
+# Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.
+STEPS, SETTLED = 100, 0.2
+# The least share of a column's variance that is noise: one without any would be all that counts.
+LEAST_NOISE = 1e-4
+
+
+def _most_visible(labels: int) -> int:
+    """Up to how many directions that stand out of the noise are followed."""
+    return 2 * labels + 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,18 +114,11 @@ class Reduction(ReadOnlyArrays):
 
     def project(self, rows: Any) -> FloatArray:
         """Rows along the directions, shape (n, d), in double precision."""
-        if hasattr(rows, "toarray"):
-            return np.asarray(rows @ self.matrix)
-        out = np.empty((len(rows), self.matrix.shape[1]))
-        for start in range(0, len(rows), BLOCK_ROWS):
-            part = slice(start, start + BLOCK_ROWS)
-            # This product is faster than that of the rows and the matrix.
-            out[part] = (self.matrix.T @ rows[part].astype(np.float64, copy=False).T).T
-        return out
+        return np.asarray(rows @ self.matrix)
 
     def select(self, columns: BoolArray) -> Reduction:
         """The same without the columns of which no direction has a part."""
-        names = tuple(name for name, keep in zip(self.columns, columns, strict=True) if keep)
+        names = tuple(self.columns[i] for i in np.flatnonzero(columns))
         return replace(
             self, columns=names, matrix=self.matrix[columns], centre=self.centre[columns]
         )
@@ -121,6 +141,214 @@ class Reduction(ReadOnlyArrays):
             f"{len(self.columns):,} columns are reduced to {self.matrix.shape[1]} directions: "
             f"{self.leading} that hold the latents and {spare} to measure the noise"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The noise of each column, shape (m,), and the leading directions in units of it.
+
+    Eigenvalues (k,), largest first, orthonormal eigenvectors (m, k), and how many of them stand
+    out of the noise.
+    """
+
+    noise: FloatArray
+    values: FloatArray
+    vectors: FloatArray
+    visible: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """The scatter of the columns: H with `S ≈ H Hᵀ`, the diagonal of S, its degrees of freedom."""
+
+    half: FloatArray
+    squares: FloatArray
+    degrees: int
+
+    @property
+    def variances(self) -> FloatArray:
+        """Variance of each column within cells."""
+        return np.asarray(self.squares / max(self.degrees, 1))
+
+    def leading(self, noise: FloatArray) -> Fit:
+        """Leading eigenpairs of the covariance within cells, each column divided by `√noise`."""
+        half = self.half / np.sqrt(noise)[:, None]
+        values, turn = np.linalg.eigh(half.T @ half)
+        kept = values > ROUNDING * max(float(values[-1]), 0.0)
+        vectors = half @ (turn[:, kept] / np.sqrt(values[kept]))[:, ::-1]
+        values = values[kept][::-1] / max(self.degrees, 1)
+        total, m = float(np.sum(self.variances / noise)), int((self.squares > 0).sum())
+        beyond, visible = total - np.append(0.0, np.cumsum(values)), len(values)
+        for r, value in enumerate(values.tolist()):
+            level = max(float(beyond[r]), ROUNDING * total) / max(m - r, 1)
+            edge = noise_edge(max(m - r, 1), max(self.degrees - r, 1.0), FALSE_ALARM)
+            if value <= level * edge:
+                visible = r
+                break
+        return Fit(noise, values, vectors, visible)
+
+    def fitted(self, least: int, most: int) -> Fit:
+        """Ψ with the fewest latents, from `least` on, that leave nothing above noise.
+
+        With `most` of them, whatever they leave. Too many would explain noisy columns away.
+        """
+        variances, use = self.variances, self.squares > 0
+        m, settled = int(use.sum()), SETTLED * np.sqrt(2 / max(self.degrees, 1))
+        found = self.leading(np.where(use, variances, 1.0))
+        for r in range(least, most + 1):
+            for _ in range(STEPS):
+                own, before = found.values[:r], found.noise
+                total = float(np.sum(variances / before))
+                level = (total - float(own.sum())) / max(m - r, 1)
+                if level * m <= ROUNDING * total:
+                    break
+                explained = found.vectors[:, :r] ** 2 @ np.maximum(own - level, 0.0)
+                left = np.clip(variances - before * explained, LEAST_NOISE * variances, variances)
+                found = self.leading(np.where(use, left, 1.0))
+                if float(np.abs(np.log(found.noise / before)).max()) < settled:
+                    break
+            if found.visible <= r:
+                break
+        return found
+
+
+class ColumnSketch:
+    """Collects Y and the variances of the columns from chunks of rows, in O(m·k) memory.
+
+    Missing, infinite and too large values raise an `InputError`. The same rows in the same chunks
+    give the same sketch.
+
+    Parameters
+    ----------
+    n_columns : int
+    wanted : int
+        Number of leading directions; `want` asks for more.
+    grows : bool
+        Follow further directions that stand out of the noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jigsaw_crl.client.reduction import ColumnSketch
+    >>> rng = np.random.default_rng(0)
+    >>> mixing = rng.normal(size=(3, 100))
+    >>> sketch = ColumnSketch(100, wanted=3)
+    >>> sketch.add(rng.normal(size=(400, 3)) @ mixing, np.zeros(400, dtype=int))
+    >>> vectors = sketch.scatter().leading(np.ones(100)).vectors[:, :3]
+    >>> bool(np.abs(mixing - mixing @ vectors @ vectors.T).max() < 1e-4)
+    True
+    """
+
+    def __init__(self, n_columns: int, *, wanted: int, grows: bool = False) -> None:
+        self.n_columns, self.n_rows, self.grows = n_columns, 0, grows
+        self.wanted = self.least = wanted
+        self._random = np.random.default_rng(0)
+        self._next = BLOCK_ROWS
+        # Least and largest value of each column; values are summed less the first row.
+        self._low, self._high = np.full((2, n_columns), np.nan)
+        self._origin = np.zeros(n_columns)
+        # Of the rows before Ω was last replaced.
+        self._before = Scatter(np.empty((n_columns, 0)), np.zeros(n_columns), 0)
+        # Since then: Ω, Σ x xᵀΩ, the sums of squares, and size and sum of each cell.
+        self._omega = self._image = np.empty((n_columns, 0))
+        self._squares = np.zeros(n_columns)
+        self._cells: dict[int, tuple[int, FloatArray]] = {}
+        # Size and sum of each cell, of all rows.
+        self._all_cells: dict[int, tuple[int, FloatArray]] = {}
+
+    def want(self, count: int) -> None:
+        """Ask for more leading directions, from the next exchange on."""
+        self.least, self.wanted = max(self.least, count), max(self.wanted, count)
+
+    def add(self, rows: Any, cells: IntArray) -> None:
+        """Add rows, shape (any, m), dense or a scipy CSR matrix; `cells` numbers their cells."""
+        # Imported here for start-up time.
+        from scipy.sparse import csr_matrix
+
+        for start in range(0, len(cells), BLOCK_ROWS):
+            x, own = rows[start : start + BLOCK_ROWS], cells[start : start + BLOCK_ROWS]
+            n, sparse = len(own), hasattr(x, "toarray")
+            check_values(x.data if sparse else x)
+            low, high = x.min(axis=0), x.max(axis=0)
+            if sparse:
+                low, high = low.toarray()[0], high.toarray()[0]
+            self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
+            if self.n_rows == 0:
+                self._begin(x.toarray() if sparse else np.asarray(x, np.float64), sparse=sparse)
+            x = x.astype(np.float64) if sparse else x - self._origin
+            found, codes, sizes = np.unique(own, return_inverse=True, return_counts=True)
+            sums = csr_matrix((np.ones(n), (codes, np.arange(n)))) @ x
+            for i, (cell, size) in enumerate(zip(found.tolist(), sizes.tolist(), strict=True)):
+                own_sum = sums[[i]].toarray()[0] if sparse else sums[i]
+                for at in (self._cells, self._all_cells):
+                    before = at.get(cell, (0, 0.0))
+                    at[cell] = before[0] + size, before[1] + own_sum
+            self._image += x.T @ (x @ self._omega)
+            squares = x.multiply(x).sum(axis=0) if sparse else np.einsum("ij,ij->j", x, x)
+            self._squares += np.asarray(squares).ravel()
+            self.n_rows += n
+            if self.n_rows >= self._next:
+                self._next = 2 * self.n_rows
+                self._exchange()
+
+    def _begin(self, first: FloatArray, *, sparse: bool) -> None:
+        """Choose the first Ω, in units of each column's spread in the first rows."""
+        spread = first.std(axis=0)
+        known = spread > 0
+        units = np.where(known, spread, np.median(spread[known]) if known.any() else 1.0)
+        if not sparse:
+            self._origin = first[0]
+        self._omega = self._random.standard_normal((self.n_columns, self._width())) / units[:, None]
+        self._image = np.zeros_like(self._omega)
+
+    def _width(self) -> int:
+        return min(self.wanted + max(SPARE, self.wanted // 2), self.n_columns)
+
+    def _exchange(self) -> None:
+        """Replace Ω by the directions found so far, and begin anew."""
+        self._before, most = self.scatter(), _most_visible(self.least)
+        fit = self._before.fitted(self.least, most)
+        if self.grows:
+            self.wanted = max(self.wanted, min(fit.visible, most))
+        fresh = self._random.standard_normal(
+            (self.n_columns, max(self._width() - fit.vectors.shape[1], 0))
+        )
+        omega = np.hstack([fit.vectors, fresh / np.sqrt(self.n_columns)])
+        self._omega = omega / np.sqrt(fit.noise)[:, None]
+        self._image, self._squares = np.zeros(omega.shape), np.zeros(self.n_columns)
+        self._cells = {}
+
+    def scatter(self) -> Scatter:
+        """The scatter of all rows."""
+        before = self._before
+        if not self._cells:
+            return before
+        sizes = np.array([n for n, _ in self._cells.values()])
+        sums = np.array([total for _, total in self._cells.values()])
+        means = sums / sizes[:, None]
+        squares = self._squares - np.einsum("ij,ij->j", sums, means)
+        squares = np.where(squares > ROUNDING * self._squares, squares, 0.0)
+        image = self._image - sums.T @ (means @ self._omega)
+        image += before.half @ (before.half.T @ self._omega)
+        # H of shape (m, k) with `H Hᵀ = Y (ΩᵀY)⁻¹ Yᵀ`.
+        inner = self._omega.T @ image
+        size = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
+        scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+        values, vectors = np.linalg.eigh(scale[:, None] * (inner + inner.T) / 2 * scale)
+        kept = values > ROUNDING * max(float(values[-1]), 0.0)
+        half = image @ (scale[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
+        degrees = before.degrees + int(sizes.sum()) - len(sizes)
+        return Scatter(np.asarray(half), before.squares + squares, degrees)
+
+    def control(self, cells: list[int]) -> tuple[int, FloatArray]:
+        """Number of rows of some cells, and their mean."""
+        own = [self._all_cells[c] for c in cells]
+        n = sum(size for size, _ in own)
+        return n, np.asarray(sum(total for _, total in own) / n + self._origin)
+
+    def constant(self) -> BoolArray:
+        """Columns that have one value in all rows."""
+        return np.asarray(self._low == self._high)
 
 
 def reduce_columns(
@@ -148,42 +376,28 @@ def reduce_columns(
         Which columns to use; all by default. The directions have no part of the others.
     """
     least = max(labels, n_latent or 0)
-    most = most_visible(least)
-    scatter, late = sketch.scatter(), sketch.late_scatter()
-    use = (scatter.squares > 0) if kept is None else kept & (scatter.squares > 0)
-    # Of a column that hardly varies in the late rows, all variance counts as noise.
-    varies = use & (late.variances > SELDOM * scatter.variances)
-    noise = late.select(varies).fitted(least, most).noise
-    fit = scatter.select(use).leading(np.where(use & ~varies, scatter.variances, noise))
+    most = _most_visible(least)
+    whole = sketch.scatter()
+    use = (whole.squares > 0) if kept is None else kept & (whole.squares > 0)
+    half, squares = np.where(use[:, None], whole.half, 0.0), np.where(use, whole.squares, 0.0)
+    fit = Scatter(half, squares, whole.degrees).fitted(least, most)
     visible = min(fit.visible, most)
     v = min(max(least, visible), fit.vectors.shape[1])
     V = fit.vectors[:, :v]
-    R = _orthogonal_to(V, use, min(NOISE_DIRECTIONS + least - min(v, least), int(use.sum()) - v))
+    count = min(SPARE + least - min(v, least), int(use.sum()) - v)
+    R = np.random.default_rng(1).standard_normal((len(V), max(count, 0))) * use[:, None]
+    for _ in range(2):  # once more for rounding
+        R -= V @ (V.T @ R)
     # A random rotation: without it a latent could be taken for the noise of one direction.
     d = v + R.shape[1]
     turn = np.linalg.qr(np.random.default_rng(2).standard_normal((d, d)))[0]
-    matrix = (np.hstack([V, R]) @ turn) / np.sqrt(fit.noise)[:, None]
+    matrix = np.hstack([V, np.linalg.qr(R)[0]]) @ turn / np.sqrt(fit.noise)[:, None]
     matrix[~use] = 0.0
+    rows, centre = sketch.control(control)
     counted = None
     if n_latent is None:
-        counted = _count(labels, visible, most, sketch.rows_of(control))
-    names = tuple(str(c) for c in columns)
-    return Reduction(names, matrix, sketch.mean(control), v, counted)
-
-
-def _count(labels: int, visible: int, most: int, rows: int) -> LatentCount:
-    if visible <= labels:
-        return LatentCount(labels, visible, "sensors")
-    if visible >= most:
-        return LatentCount(labels, visible, "uneven")
-    if visible + 1 > rows:
-        return LatentCount(labels, visible, "rows")
-    return LatentCount(visible, visible, "sensors")
-
-
-def _orthogonal_to(V: FloatArray, use: BoolArray, count: int) -> FloatArray:
-    """Random orthonormal directions, orthogonal to the columns of V, shape (m, count)."""
-    random = np.random.default_rng(1).standard_normal((len(V), max(count, 0))) * use[:, None]
-    for _ in range(2):  # once more for rounding
-        random -= V @ (V.T @ random)
-    return np.asarray(np.linalg.qr(random)[0])
+        few = "rows" if visible + 1 > rows else "sensors"
+        reason: Reason = "sensors" if visible <= labels else "uneven" if visible >= most else few
+        counted = LatentCount(visible if reason == "sensors" else labels, visible, reason)
+        counted = replace(counted, used=max(counted.used, labels))
+    return Reduction(tuple(str(c) for c in columns), matrix, centre, v, counted)

@@ -19,7 +19,6 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.sensors import sensor_noise
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
-from jigsaw_crl.moments.regime import second_moment_about
 
 __all__ = ["Spectrum", "reduce_to_rank"]
 
@@ -129,10 +128,9 @@ def _leading(client: Client, scale: FloatArray | None) -> Spectrum:
     control = client.control_second_moment()
     # A shift of the mean may be an offset of the sensors, which no latent causes: only exact
     # moments are taken about the control's mean.
-    regimes = [
-        second_moment_about(m, client.control.mean) if exact else m.covariance
-        for m in client.regimes
-    ]
+    regimes = [m.covariance for m in client.regimes]
+    if exact:
+        regimes = [S for label in client.labels for S in client.second_moments(label)]
 
     def summed(weights: FloatArray) -> FloatArray:
         total = weights[0] * control

@@ -206,7 +206,7 @@ def _missing_code(client: Client, tails: _Tails) -> Finding | None:
 
 
 def _outliers(client: Client, tails: _Tails) -> Finding:
-    # Trimming needs a covariance of its own: see `moments/trimming.py`.
+    # Trimming needs a covariance of its own: see `moments/preparing.py`.
     whole = tails.rows > 2 * client.n_features
     trim = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
     column = "leave the feature out with --ignore, or transform it"

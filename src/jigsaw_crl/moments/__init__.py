@@ -3,9 +3,7 @@
 ==============  ====================================================================
 `regime`        `Moments`: size, mean, covariance and higher moments of one regime; merging
 `accumulator`   `Accumulator`: the moments of one regime, from rows that arrive in chunks
-`row_options`   what a user asks of rows: trimming, missing values, groups, batches
-`sums`          sums of rows in blocks, in constant memory
-`trimming`      the rows that lie farthest out
+`preparing`     what a user asks of rows, and the rows that lie farthest out
 `incomplete`    moments of rows with missing values, by EM
 `checks`        checks of rows and covariance matrices
 ==============  ====================================================================

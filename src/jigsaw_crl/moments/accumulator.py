@@ -1,31 +1,117 @@
-"""The moments of one regime, from rows that arrive in chunks and with what a user asks of them.
+"""The moments of one regime, from rows that arrive in chunks, in one pass and constant memory.
 
-Rows may come in groups (a subject, a run), whose rows are alike. The parts of a regime are then
-sets of whole groups instead of consecutive stretches of rows: how much they differ shows how much
-the moments vary with the groups that happened to be taken. Groups are dealt to the parts in turn,
-in the order in which they first occur.
+Rows are summed in blocks whose size depends only on the number of features, so the result does not
+depend on how the rows were cut into chunks: a CSV file, a Parquet file and an array with the same
+rows give the same moments to the last bit. All rows are taken relative to a typical first one, so
+a mean far from zero costs no precision.
+
+The moments of consecutive stretches of the rows are kept, a few of about equal length: neighbours
+are merged as rows arrive. Rows may also come in groups (a subject, a run), whose rows are alike.
+Then sets of whole groups take the place of stretches: how much they differ shows how much the
+moments vary with the groups that happened to be taken. Groups are dealt to the sets in turn, in the
+order in which they first occur.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import ArrayLike, FloatArray, IntArray
+from jigsaw_crl.base.arrays import AnyArray, ArrayLike, FloatArray, IntArray
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.moments.checks import check_values
 from jigsaw_crl.moments.incomplete import filled
-from jigsaw_crl.moments.regime import MOST_PARTS, Moments
-from jigsaw_crl.moments.row_options import RowOptions
-from jigsaw_crl.moments.sums import FEWEST_STRETCH_ROWS, Sums, few_parts
-from jigsaw_crl.moments.trimming import inner_rows
+from jigsaw_crl.moments.preparing import RowOptions, inner_rows
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened
 
-__all__ = ["Accumulator", "Coded"]
+__all__ = ["Accumulator", "Coded", "Sums", "block_rows"]
 
 # Names of groups, and the code of each row: row i is in the group `names[codes[i]]`.
 Coded = tuple[Sequence[str], npt.NDArray[np.integer]]
+# A block of 2**17 numbers (1 MB) stays in a core's cache. Of many features a block has as many rows
+# as features, so that updating the d-by-d sums never costs more than the product.
+_BLOCK_VALUES, MOST_BLOCK_ROWS = 1 << 17, 8192
+# Shorter stretches say next to nothing.
+FEWEST_STRETCH_ROWS = 16
+# Of many features, fewer parts are kept where only their spread is asked for, because many entries
+# of few matrices show it as well.
+_PART_VALUES = MOST_PARTS * 128**2
+
+
+def block_rows(n_features: int) -> int:
+    """Number of rows in a block."""
+    return max(min(MOST_BLOCK_ROWS, _BLOCK_VALUES // max(n_features, 1)), n_features)
+
+
+class Sums:
+    """Moments of rows that arrive in chunks, and of at most `most` stretches of them.
+
+    Missing, infinite and too large values raise an `InputError`; afterwards the sums cannot be
+    used.
+    """
+
+    def __init__(self, n_features: int, most: int = 1) -> None:
+        self.n_features, self.most, self.n = n_features, most, 0
+        # Rows that do not fill a block yet, and moments of the stretches so far, less the origin.
+        self._waiting: list[FloatArray] = []
+        self._stretches: tuple[Moments, ...] = ()
+        self._origin: FloatArray | None = None
+
+    def add(self, rows: ArrayLike) -> None:
+        """Add rows, shape (any, n_features); float32 rows are summed in float64."""
+        x = np.asarray(rows)
+        if x.ndim != 2 or x.shape[1] != self.n_features:
+            raise InputError(
+                f"rows of shape {x.shape} where there are {self.n_features} features",
+                "Pass matrices with one column per feature.",
+            )
+        block, start = block_rows(self.n_features), 0
+        while start < len(x):
+            taken = x[start : start + block - self.n % block]
+            start, self.n = start + len(taken), self.n + len(taken)
+            self._waiting.append(np.array(taken, dtype=np.float64, order="C"))
+            if self.n % block == 0:
+                self._sum()
+
+    def _sum(self) -> None:
+        """Sum the rows that wait, in stretches about as long as those before."""
+        rows = np.concatenate(self._waiting)
+        check_values(rows)
+        if self._origin is None:
+            # The median of three rows: two of them lie within √n deviations of the mean.
+            self._origin = np.median(rows[[0, len(rows) // 2, -1]], axis=0)
+        fitting = min(self.most * len(rows) // self.n, len(rows) // FEWEST_STRETCH_ROWS)
+        pieces = np.array_split(rows - self._origin, max(fitting, 1))
+        self._waiting = []
+        self._stretches = coarsened((*self._stretches, *map(_moments, pieces)), self.most)
+
+    def moments(self) -> Moments:
+        """Moments of all rows so far, with those of their stretches; more rows can be added."""
+        if self.n == 0:
+            raise InputError("there are no rows", "Add rows before asking for their moments.")
+        twin = copy(self)
+        if self._waiting:
+            twin._sum()
+        assert twin._origin is not None
+        whole = reduce(Moments.merge, twin._stretches).moved(twin._origin)
+        parts = tuple(m.moved(twin._origin) for m in twin._stretches) if self.most > 1 else ()
+        return replace(whole, parts=parts)
+
+
+def _moments(x: FloatArray) -> Moments:
+    """Moments of a block of rows."""
+    # A product with ones is faster than a sum, and loses fewer digits.
+    n, ones = len(x), np.ones(len(x))
+    mean = ones @ x / n
+    x = x - mean
+    mean += ones @ x / n  # what rounding left
+    squares = x * x
+    return Moments(n, mean, x.T @ x / n, ones @ (squares * x) / n, ones @ (squares * squares) / n)
 
 
 class Accumulator:
@@ -46,7 +132,7 @@ class Accumulator:
     --------
     >>> import numpy as np
     >>> from jigsaw_crl.moments.accumulator import Accumulator
-    >>> from jigsaw_crl.moments.row_options import RowOptions
+    >>> from jigsaw_crl.moments.preparing import RowOptions
     >>> rows = Accumulator(1, RowOptions(grouped=True))
     >>> rows.add(np.array([[0.0], [1.0], [2.0]]), (["a", "b"], np.array([0, 1, 0])))
     >>> m = rows.moments()
@@ -58,10 +144,11 @@ class Accumulator:
         self, n_features: int, options: RowOptions | None = None, *, control: bool = False
     ) -> None:
         self.n_features, self.options = n_features, options or RowOptions()
-        self.parts = MOST_PARTS if control else few_parts(n_features)
+        few = min(max(_PART_VALUES // max(n_features, 1) ** 2, 2), MOST_PARTS)
+        self.parts = MOST_PARTS if control else few
         # Rows that were left out because they lie farthest out.
         self.left_out = 0
-        self._part_of: dict[str, int] = {}
+        self._set_of: dict[str, int] = {}
         self._sums = self._new_sums()
         self._held: list[tuple[FloatArray, IntArray]] = []
 
@@ -74,7 +161,7 @@ class Accumulator:
     @property
     def groups(self) -> int | None:
         """Number of groups so far; None if rows do not come in groups."""
-        return len(self._part_of) if self.options.grouped else None
+        return len(self._set_of) if self.options.grouped else None
 
     def add(self, rows: ArrayLike, groups: Coded | None = None) -> None:
         """Add rows, shape (any, n_features), and their groups."""
@@ -85,7 +172,7 @@ class Accumulator:
             found, first = np.unique(codes, return_index=True)
             of = np.zeros(len(names), dtype=np.intp)
             for code in found[np.argsort(first)].tolist():
-                of[code] = self._part_of.setdefault(names[code], len(self._part_of) % self.parts)
+                of[code] = self._set_of.setdefault(names[code], len(self._set_of) % self.parts)
             sets = of[codes]
         if self.options.holds:
             self._held.append((np.array(x, dtype=np.float64), sets))
@@ -107,21 +194,19 @@ class Accumulator:
                 if not self.options.grouped:
                     n = len(rows)
                     sets = np.arange(n) * max(min(self.parts, n // FEWEST_STRETCH_ROWS), 1) // n
-                found = filled(rows, sets, rank or self.n_features)
-                return replace(found, groups=self.groups)
+                return replace(filled(rows, sets, rank or self.n_features), groups=self.groups)
             kept = inner_rows(rows, self.options.trim)
             self.left_out = len(rows) - int(np.count_nonzero(kept))
             sums = self._new_sums()
             _share_out(rows[kept], sets[kept], sums)
-        if self.options.grouped and any(x.n for x in sums):
+        found = sums[0].moments()
+        if self.options.grouped:
             parts = tuple(x.moments() for x in sums if x.n)
             found = replace(reduce(Moments.merge, parts), parts=parts)
-        else:
-            found = sums[0].moments()
         return replace(found, groups=self.groups, trimmed=self.left_out > 0)
 
 
-def _share_out(rows: npt.NDArray[np.generic], sets: IntArray, sums: Sequence[Sums]) -> None:
+def _share_out(rows: AnyArray, sets: IntArray, sums: Sequence[Sums]) -> None:
     """Add rows to the sums of their sets."""
     if len(sums) == 1:
         sums[0].add(rows)

@@ -46,17 +46,10 @@ TOGETHER = 1000
 
 
 class _Gaps(NamedTuple):
-    """Rows that miss equally many values, u patterns of m features each.
+    """Rows that miss equally many values: u patterns of m features each.
 
-    Parameters
-    ----------
-    features : array of int, shape (u, m)
-        What each pattern misses.
-    weight : array, shape (u,)
-        Its share of all rows.
-    rows : array of int, shape (k,)
-    pattern : array of int, shape (k,)
-        The pattern of each of these rows.
+    What each pattern misses, shape (u, m), and its share of all rows; these k rows, and the pattern
+    of each.
     """
 
     features: IntArray
@@ -108,14 +101,22 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
     x = np.array(rows, dtype=np.float64)
     gaps: BoolArray = np.isnan(x)
     check_values(np.where(gaps, 0.0, x))
-    _refuse_too_few(gaps)
+    n, d = x.shape
+    seen = n - np.count_nonzero(gaps, axis=0)
+    if int(seen.min()) <= d + 1:
+        raise InputError(
+            f"feature {int(np.argmin(seen)) + 1} has {int(seen.min())} values in {n} rows, too few "
+            f"for the covariance of {d} features from incomplete rows",
+            'Leave the feature out, or leave incomplete rows out (missing="drop").',
+        )
     centre, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     scale[scale == 0] = 1.0
     patterns = _patterns(gaps)
     x = (x - centre) / scale
     x[gaps] = 0.0
     mean, C = _settled(x, gaps, patterns)
-    of_means = _factor(_expected(x, gaps, patterns, mean, C), C, scale, rank)
+    _, _, T, hidden = _expected(x, gaps, patterns, mean, C)
+    of_means = _factor(T, hidden, C * np.outer(scale, scale), scale, rank)
     of_covariances = of_means**2
 
     def moments(n: int, m: FloatArray, S: FloatArray) -> Moments:
@@ -130,13 +131,14 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
         m = mean + np.sqrt(of_means * of_covariances) * (m - mean)
         S = _cut(C + of_covariances * (S - C), 0.0)
         own.append(moments(len(at), m, S))
-    third, fourth = _powers(x - mean, gaps, scale)
+    away = np.where(gaps, 0.0, x - mean)
     return replace(
-        moments(len(x), mean, C),
-        third=third,
-        fourth=fourth,
+        moments(n, mean, C),
+        # Of the values that are there.
+        third=np.sum(away**3, axis=0) / seen * scale**3,
+        fourth=np.sum(away**4, axis=0) / seen * scale**4,
         parts=tuple(own),
-        incomplete=Incomplete(len(x), int(np.count_nonzero(gaps.any(axis=1))), of_means),
+        incomplete=Incomplete(n, int(np.count_nonzero(gaps.any(axis=1))), of_means),
     )
 
 
@@ -148,23 +150,15 @@ def _cut(S: FloatArray, least: float) -> FloatArray:
     return np.asarray((vectors * np.where(values < least, 0.0, values)) @ vectors.T)
 
 
-def _refuse_too_few(gaps: BoolArray) -> None:
-    n, d = gaps.shape
-    seen = n - np.count_nonzero(gaps, axis=0)
-    if int(seen.min()) <= d + 1:
-        raise InputError(
-            f"feature {int(np.argmin(seen)) + 1} has {int(seen.min())} values in {n} rows, too few "
-            f"for the covariance of {d} features from incomplete rows",
-            'Leave the feature out, or leave incomplete rows out (missing="drop").',
-        )
-
-
 def _settled(
     x: FloatArray, gaps: BoolArray, patterns: list[_Gaps]
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and covariance by EM; missing entries of x are zero."""
     n, d = x.shape
-    mean, C = np.zeros(d), _start(x, gaps)
+    mean, complete = np.zeros(d), x[~gaps.any(axis=1)]
+    C = (x.T @ x / n + np.eye(d)) / 2
+    if len(complete) > 2 * d:
+        C = np.cov(complete.T, bias=True).reshape(d, d)
     for _ in range(MOST_ROUNDS):
         before = C
         mean, C, T, _ = _expected(x, gaps, patterns, mean, C)
@@ -175,15 +169,6 @@ def _settled(
         "Too much is missing: leave out the features with most gaps, or incomplete rows "
         '(missing="drop").',
     )
-
-
-def _start(x: FloatArray, gaps: BoolArray) -> FloatArray:
-    """The covariance of the complete rows, if they are enough; else one that lies close by."""
-    n, d = x.shape
-    complete = x[~gaps.any(axis=1)]
-    if len(complete) > 2 * d:
-        return np.asarray(np.cov(complete.T, bias=True)).reshape(d, d)
-    return np.asarray((x.T @ x / n + np.eye(d)) / 2)
 
 
 def _expected(
@@ -210,29 +195,12 @@ def _expected(
 
 
 def _factor(
-    settled: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
-    C: FloatArray,
-    scale: FloatArray,
-    rank: int,
+    T: FloatArray, spread: FloatArray, C: FloatArray, scale: FloatArray, rank: int
 ) -> float:
-    """The factor of the variance of means, averaged over the leading directions."""
-    _, _, T, spread = settled
+    """The factor of the variance of means, averaged over the leading directions of C."""
     eye = np.eye(len(C))
-    _, vectors = np.linalg.eigh(C * np.outer(scale, scale))
-    # A functional v of the features is T⁻ᵀ v in whitened coordinates.
-    functionals = np.linalg.solve(T, eye).T @ (scale[:, None] * vectors[:, ::-1][:, :rank])
-    Q = np.linalg.qr(functionals)[0]
-    # The average of B is T V Tᵀ.
-    hidden = T @ spread @ T.T
-    total = float(np.trace(Q.T @ np.linalg.solve(eye - hidden, Q)))
+    vectors = np.linalg.eigh(C)[1][:, ::-1][:, :rank]
+    # A functional v of the features is T⁻ᵀ v in whitened coordinates; the average of B is T V Tᵀ.
+    Q = np.linalg.qr(np.linalg.solve(T, eye).T @ (scale[:, None] * vectors))[0]
+    total = float(np.trace(Q.T @ np.linalg.solve(eye - T @ spread @ T.T, Q)))
     return max(total / float(Q.shape[1]), 1.0)
-
-
-def _powers(away: FloatArray, gaps: BoolArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Third and fourth central moments of the values that are there."""
-    away = np.where(gaps, 0.0, away)
-    seen = len(away) - np.count_nonzero(gaps, axis=0)
-    squares = away * away
-    third = np.einsum("ij,ij->j", squares, away) / seen
-    fourth = np.einsum("ij,ij->j", squares, squares) / seen
-    return third * scale**3, fourth * scale**4

@@ -20,12 +20,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
+from jigsaw_crl.moments.checks import as_numbers, check_values
 
 __all__ = [
     "MOST_PARTS",
@@ -37,7 +39,6 @@ __all__ = [
     "column_space",
     "fixed_rank_pinv",
     "inverse_square_root",
-    "second_moment_about",
 ]
 
 
@@ -76,11 +77,6 @@ class Counted:
     mean: float
     covariance: float
 
-    @property
-    def effective(self) -> int:
-        """Number of independent Gaussian rows whose covariance is as uncertain."""
-        return round((self.n - 1) / self.covariance) + 1
-
 
 @dataclass(frozen=True)
 class Incomplete:
@@ -99,12 +95,6 @@ class Incomplete:
     rows: int
     gaps: int
     mean: float = 1.0
-
-    def together(self, other: Incomplete) -> Incomplete:
-        """Of the rows of both; the factor is the average by rows."""
-        rows = self.rows + other.rows
-        mean = (self.rows * self.mean + other.rows * other.mean) / rows
-        return Incomplete(rows, self.gaps + other.gaps, mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +163,15 @@ class Moments(ReadOnlyArrays):
             Also keep the moments of consecutive stretches of the rows: at most this many, 2 or
             more; `MOST_PARTS` if True.
         """
-        # `sums` builds on this module.
-        from jigsaw_crl.moments.sums import sum_rows
+        # `accumulator` builds on this module.
+        from jigsaw_crl.moments.accumulator import Sums
 
-        return sum_rows(rows, MOST_PARTS if parts is True else int(parts))
+        x = as_numbers(rows)
+        # Sums stop at the first bad block; this message counts all bad values.
+        check_values(x)
+        sums = Sums(x.shape[1], MOST_PARTS if parts is True else max(int(parts), 1))
+        sums.add(x)
+        return sums.moments()
 
     @classmethod
     def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:
@@ -247,20 +242,13 @@ class Moments(ReadOnlyArrays):
         plain = self.uncounted()
         if plain.n is None:
             return plain
+        effective = round((plain.n - 1) / covariance) + 1
         counted = Counted(plain.n, mean, covariance)
-        return replace(plain, n=max(counted.effective, min(least, plain.n)), counted=counted)
+        return replace(plain, n=max(effective, min(least, plain.n)), counted=counted)
 
     def moved(self, step: FloatArray) -> Moments:
         """The same, its mean moved by a step."""
         return replace(self, mean=self.mean + step)
-
-    def _of_each_batch(self) -> dict[str, Moments]:
-        """Moments of each batch, all with the covariance within batches."""
-        assert self.n is not None
-        share = self.n / (self.rows or 1)
-        third, fourth = (None if x is None else share * x for x in (self.third, self.fourth))
-        covariance = share * self.covariance
-        return {b.name: Moments(b.n, b.mean, covariance, third, fourth) for b in self.batches}
 
     def merge(self, other: Moments) -> Moments:
         """Moments of both sets of rows together; the parts of `other` follow this one's."""
@@ -318,19 +306,25 @@ class Moments(ReadOnlyArrays):
         return third, fourth
 
     def _merge_batches(self, other: Moments) -> Moments:
-        batches = self._of_each_batch()
-        for name, m in other._of_each_batch().items():
-            batches[name] = batches[name].merge(m) if name in batches else m
+        """Batches of one name are merged, all with the covariance within batches."""
+        batches: dict[str, Moments] = {}
+        for m in (self, other):
+            share = (m.n or 0) / (m.rows or 1)
+            powers = (None if x is None else share * x for x in (m.covariance, m.third, m.fourth))
+            covariance, third, fourth = powers
+            for b in m.batches:
+                own = Moments(b.n, b.mean, covariance, third, fourth)  # type: ignore[arg-type]
+                batches[b.name] = batches[b.name].merge(own) if b.name in batches else own
         merged = Moments.of_batches(batches)
-        parts = self.parts + other.parts
-        if len(batches) > 1:
-            parts = tuple(
-                part.moved(merged.mean - m.mean) for m in (self, other) for part in m.parts
-            )
-        known = self.parts and other.parts
+        moved = len(batches) > 1
+        parts = tuple(
+            part.moved(merged.mean - m.mean) if moved else part
+            for m in (self, other)
+            for part in m.parts
+        )
         return replace(
             merged,
-            parts=coarsened(parts) if known else (),
+            parts=coarsened(parts) if self.parts and other.parts else (),
             groups=_together(self.groups, other.groups),
             trimmed=self.trimmed or other.trimmed,
         )
@@ -353,11 +347,13 @@ class Moments(ReadOnlyArrays):
 
 
 def coarsened(parts: tuple[Moments, ...], most: int = MOST_PARTS) -> tuple[Moments, ...]:
-    """Merge neighbouring parts in pairs until at most `most` are left."""
-    while len(parts) > most:
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        parts = tuple(p[0] if len(p) == 1 else p[0].merge(p[1]) for p in pairs)
-    return parts
+    """At most `most` parts: the neighbours with the fewest rows are merged, one pair at a time."""
+    own = list(parts)
+    while len(own) > most:
+        sizes = [(a.n or 0) + (b.n or 0) for a, b in pairwise(own)]
+        k = sizes.index(min(sizes))
+        own[k : k + 2] = [own[k].merge(own[k + 1])]
+    return tuple(own)
 
 
 def _together(a: int | None, b: int | None) -> int | None:
@@ -366,11 +362,12 @@ def _together(a: int | None, b: int | None) -> int | None:
 
 
 def _gaps_together(a: Moments, b: Moments) -> Incomplete | None:
-    """What missing values cost the rows taken together."""
+    """What missing values cost the rows taken together; the factor is the average by rows."""
     if a.incomplete is None and b.incomplete is None:
         return None
-    here, there = (m.incomplete or Incomplete(m.rows or 0, 0) for m in (a, b))
-    return here.together(there)
+    x, y = (m.incomplete or Incomplete(m.rows or 0, 0) for m in (a, b))
+    rows = x.rows + y.rows
+    return Incomplete(rows, x.gaps + y.gaps, (x.rows * x.mean + y.rows * y.mean) / rows)
 
 
 def _pooled_factors(a: Moments, b: Moments) -> tuple[float, float]:
@@ -382,16 +379,6 @@ def _pooled_factors(a: Moments, b: Moments) -> tuple[float, float]:
     share = there / max(here + there, 1)
     mean = x.mean + share * (y.mean - x.mean)
     return mean, x.covariance + share * (y.covariance - x.covariance)
-
-
-def second_moment_about(moments: Moments, centre: FloatArray) -> FloatArray:
-    """`E (X − centre)(X − centre)ᵀ`, shape (d, d).
-
-    About the *control* mean, an intervention that shifts the mean changes the second moment, so it
-    is treated like any other soft intervention.
-    """
-    shift = moments.mean - centre
-    return moments.covariance + np.outer(shift, shift)
 
 
 def column_space(second_moment: FloatArray, rank: int) -> FloatArray:

@@ -57,7 +57,7 @@ from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL
-from jigsaw_crl.moments.trimming import MOST_TRIMMED
+from jigsaw_crl.moments.preparing import MOST_TRIMMED
 from jigsaw_crl.study.data_file import files_below
 from jigsaw_crl.study.problems import Problems
 from jigsaw_crl.study.source import ENDINGS, Reading

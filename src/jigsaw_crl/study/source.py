@@ -16,7 +16,7 @@ from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.moments.row_options import Missing, RowOptions
+from jigsaw_crl.moments.preparing import Missing, RowOptions
 
 __all__ = [
     "ENDINGS",

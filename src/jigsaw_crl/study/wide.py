@@ -13,8 +13,13 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray
-from jigsaw_crl.client.reduction import WIDE, Reduction, reduce_columns
-from jigsaw_crl.client.sketch import BLOCK_ROWS, ColumnSketch
+from jigsaw_crl.client.reduction import (
+    BLOCK_ROWS,
+    WIDE,
+    ColumnSketch,
+    Reduction,
+    reduce_columns,
+)
 from jigsaw_crl.study.source import Reading
 
 __all__ = ["Along", "FirstRead", "is_wide"]
