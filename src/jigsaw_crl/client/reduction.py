@@ -54,8 +54,8 @@ SPARE = 16
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products. After
 # so many the random directions are first replaced.
 BLOCK_ROWS = 512
-# Shares of variance below this are rounding errors.
-ROUNDING = 1e-10
+# Shares of variance below this are rounding errors: of eigenvalues, and of sums of squares.
+ROUNDING, SUMMED = 1e-10, 1e-13
 # Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.
 STEPS, SETTLED = 100, 0.2
 # The least share of a column's variance that is noise: one without any would be all that counts.
@@ -327,7 +327,7 @@ class ColumnSketch:
         sums = np.array([total for _, total in self._cells.values()])
         means = sums / sizes[:, None]
         squares = self._squares - np.einsum("ij,ij->j", sums, means)
-        squares = np.where(squares > ROUNDING * self._squares, squares, 0.0)
+        squares = np.where(squares > SUMMED * self._squares, squares, 0.0)
         image = self._image - sums.T @ (means @ self._omega)
         image += before.half @ (before.half.T @ self._omega)
         # H of shape (m, k) with `H Hᵀ = Y (ΩᵀY)⁻¹ Yᵀ`.
