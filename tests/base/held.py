@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from jigsaw_crl.base.locking import locked
+from jigsaw_crl.base.files import locked
 
 
 @contextmanager

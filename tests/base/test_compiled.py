@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import jigsaw_crl
-from jigsaw_crl.base.compiled import COMPILING, compiled
+from jigsaw_crl.base.bitsets import COMPILING, compiled
 
 
 def test_functions_are_compiled_even_if_they_cannot_be_cached():
@@ -33,7 +33,7 @@ class _Terminal(io.StringIO):
 
 
 def _compile_two(stderr: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("jigsaw_crl.base.compiled._announced", [])
+    monkeypatch.setattr("jigsaw_crl.base.bitsets._announcement.told", False)
     monkeypatch.setattr(sys, "stderr", stderr)
     for i in (2, 3):
         divided = compiled(kept=False)(lambda x, i=i: x / i)
@@ -53,7 +53,7 @@ def test_a_program_that_reads_stderr_is_told_nothing(monkeypatch):
 def test_cached_functions_are_not_announced(tmp_path):
     (tmp_path / "halves.py").write_text(
         "import sys\n"
-        "from jigsaw_crl.base.compiled import compiled\n"
+        "from jigsaw_crl.base.bitsets import compiled\n"
         "sys.stderr.isatty = lambda: True\n"
         "@compiled()\n"
         "def half(x):\n"

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.locking import locked
+from jigsaw_crl.base.files import locked
 
 from ..fragment.examples import assert_one_line
 from .held import held_elsewhere
@@ -20,7 +20,7 @@ from .held import held_elsewhere
 OWNER = """
 import os, signal, sys
 from pathlib import Path
-from jigsaw_crl.base.locking import locked
+from jigsaw_crl.base.files import locked
 with locked(Path(sys.argv[1])):
     owner = os.getpid()
     if not os.fork():

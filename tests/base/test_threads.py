@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.threads import allowed_threads, in_parallel, one_thread
+from jigsaw_crl.base.threads import in_parallel
 
 
-def test_one_thread_holds_inside_and_is_undone_outside():
+def blas_threads() -> set[int]:
+    return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
+
+
+def test_linear_algebra_has_one_thread_inside_and_as_many_as_before_outside():
     with threadpool_limits(2, user_api="blas"):
-        before = allowed_threads()
-        with one_thread():
-            assert allowed_threads() == 1
-        assert allowed_threads() == before
+        before = blas_threads()
+        assert in_parallel(1, blas_threads, [()]) == [{1}]
+        assert blas_threads() == before
 
 
 @pytest.mark.parametrize("n_jobs", [0, -2, 1.5, "two", None, True])

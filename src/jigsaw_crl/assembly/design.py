@@ -23,7 +23,7 @@ from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import CLOSED, FrozenMapping
-from jigsaw_crl.base.progress import counted
+from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import few, pluralise
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -27,7 +28,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
-from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.order import PartialOrder, cover_matrix, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE, TOTAL
@@ -480,7 +480,7 @@ class GlobalOrder(ReadOnlyArrays):
         return len(self.labels)
 
     def _repr_html_(self) -> str:
-        return str(late_method("order.html")(self))
+        return str(resolve_name("jigsaw_crl.report.writing:order_html")(self))
 
     def __repr__(self) -> str:
         return (

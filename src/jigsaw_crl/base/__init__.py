@@ -6,18 +6,14 @@
 `cluster`       the workers of a Dask cluster
 `documents`     closed JSON documents, checked by pydantic
 `errors`        exceptions that say what is wrong, where, and what to do
-`late_methods`  methods whose work is done by a package above
 `findings`      observations about the data, with a severity and a remedy
 `frozen`        mappings and arrays that cannot be changed
 `knowledge`     what the user knows about the order before the data
 `labels`        the rule for labels and names, and how they are printed safely
-`locking`       a lock between processes
 `text`          plural forms, short lists, suggestions for mistyped names
-`files`         atomic writes; system errors become an `InputError` that names the file
+`files`         atomic writes, locks; system errors become an `InputError` that names the file
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
-`progress`      how far a loop is
 `terminal`      JSON, notes and progress of the commands
-`threads`       the number of threads that linear algebra uses
-`compiled`      functions compiled by numba and cached on disk
+`threads`       clients that run at once; threads of linear algebra
 ==============  ====================================================================
 """

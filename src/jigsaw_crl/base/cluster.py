@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from jigsaw_crl.base.errors import InputError, JigsawError, import_optional
+from jigsaw_crl.base.errors import InputError, import_optional
 
 __all__ = ["completed", "connected"]
 
-# Seconds to wait for the scheduler.
+# Seconds to wait for the scheduler, and for a first worker.
 PATIENCE = 10
-# Seconds that a cluster may be without any worker (a restart takes less), and between two looks.
-WITHOUT_WORKERS, LOOK_EVERY = 60.0, 2.0
 
 
 @contextmanager
@@ -39,6 +36,13 @@ def connected(cluster: Any) -> Iterator[Any]:
             "Check the address, and that the scheduler is running.",
         ) from None
     with connection:
+        try:
+            connection.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise InputError(
+                f"the cluster has had no worker for {PATIENCE} s",
+                "Start workers, and look at the logs of the old ones.",
+            ) from None
         yield connection
 
 
@@ -48,43 +52,20 @@ def completed(connection: Any, futures: Sequence[Any]) -> Iterator[Any]:
     Raises
     ------
     InputError
-        There is no worker, or a task cannot be run or ended every worker that tried it.
+        A task cannot be run or ended every worker that tried it.
     """
     distributed = import_optional("distributed", "Dask", "cluster")
-    waiting, seen = set(futures), time.monotonic()
-    while waiting:
+    for future in distributed.as_completed(futures, loop=connection.loop):
         try:
-            with connection.as_current():
-                ended = distributed.wait(
-                    list(waiting), timeout=LOOK_EVERY, return_when="FIRST_COMPLETED"
-                ).done
-        except TimeoutError:
-            ended = set()
-        if ended or connection.nthreads():
-            seen = time.monotonic()
-        elif time.monotonic() - seen > WITHOUT_WORKERS:
+            yield future.result()
+        except distributed.KilledWorker:
             raise InputError(
-                f"the cluster has had no worker for {WITHOUT_WORKERS:.0f} s",
-                "Start workers, and look at the logs of the old ones.",
-            )
-        waiting -= ended
-        for future in ended:
-            yield _result(distributed, future)
-            future.release()
-
-
-def _result(distributed: Any, future: Any) -> Any:
-    try:
-        return future.result()
-    except JigsawError:
-        raise
-    except distributed.KilledWorker:
-        raise InputError(
-            "a task ended every worker that tried it",
-            "Look at the workers' logs, for instance for memory.",
-        ) from None
-    except ImportError as error:
-        raise InputError(
-            f"a worker cannot run this ({str(error)[:120]})",
-            "Install the same version of this package on every worker.",
-        ) from None
+                "a task ended every worker that tried it",
+                "Look at the workers' logs, for instance for memory.",
+            ) from None
+        except ImportError as error:
+            raise InputError(
+                f"a worker cannot run this ({str(error)[:120]})",
+                "Install the same version of this package on every worker.",
+            ) from None
+        future.release()

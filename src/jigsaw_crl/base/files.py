@@ -1,4 +1,4 @@
-"""Bounded reads, atomic writes, and what may be overwritten.
+"""Bounded reads, atomic writes, locks, and what may be overwritten.
 
 Errors of the file system become an `InputError` that names the file. A file is written through a
 temporary file beside it, so it is complete or absent, and its folder is synchronised with the disk.
@@ -24,6 +24,7 @@ __all__ = [
     "Ours",
     "check_output",
     "is_document",
+    "locked",
     "new_stage",
     "open_regular",
     "read_file",
@@ -154,7 +155,8 @@ def check_output(
     ours : callable
         Is a file with this beginning and end one that this package wrote? Such a file is replaced.
     inputs : iterable of Path or None
-        What the command reads. An input is never overwritten, nor is a key or a log.
+        What the command reads. An input is never overwritten, nor is a user's own file in a folder
+        that is one, a key or a log.
     force : bool
         Overwrite any other file.
     what : str
@@ -166,12 +168,25 @@ def check_output(
         # It does not exist, or cannot be seen; writing will say so.
         return
     _refuse_odd(found.st_mode, path)
-    seen = _beginning_and_end(path)
+    with open_regular(path) as file, readable(path):
+        seen = file.read(_LOOKED_AT)
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(len(seen), end - _LOOKED_AT))
+        seen += file.read(_LOOKED_AT)
     mine = ours(seen)
-    if any(_is_input(path, given, mine) for given in inputs if given is not None):
-        raise InputError(
-            "it is an input of this command and is not overwritten", "Name a new file.", path=path
-        )
+    for given in inputs:
+        with suppress(OSError):
+            if given is None or not (
+                not mine and path.resolve().is_relative_to(given.resolve())
+                if given.is_dir()
+                else os.path.samefile(path, given)
+            ):
+                continue
+            raise InputError(
+                "it is an input of this command and is not overwritten",
+                "Name a new file.",
+                path=path,
+            )
     for kept, kind in _KEPT:
         if kept.search(seen):
             raise InputError(f"it is {kind} and is not overwritten", "Name a new file.", path=path)
@@ -188,24 +203,6 @@ def is_document(*kinds: str) -> Ours:
     names = "|".join(kinds).encode()
     pattern = re.compile(rb'\s*\{\s*"format"\s*:\s*"jigsaw-crl/(' + names + rb')"')
     return lambda seen: pattern.match(seen) is not None
-
-
-def _is_input(path: Path, given: Path, mine: bool) -> bool:
-    """Is the file an input, or a user's own inside a folder that is one?"""
-    try:
-        if given.is_dir():
-            return not mine and path.resolve().is_relative_to(given.resolve())
-        return os.path.samefile(path, given)
-    except OSError:
-        return False
-
-
-def _beginning_and_end(path: Path) -> bytes:
-    with open_regular(path) as file, readable(path):
-        head = file.read(_LOOKED_AT)
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(len(head), end - _LOOKED_AT))
-        return head + file.read(_LOOKED_AT)
 
 
 # -- writing ----------------------------------------------------------------------------------
@@ -231,8 +228,11 @@ def write_file(
     with writable(path):
         # A link stays one: what it points to is replaced.
         target = os.path.realpath(path)
-        replaced = _mode_of(target)
-        mode = 0o600 if private else replaced
+        mode = 0o600 if private else None
+        with suppress(FileNotFoundError):
+            found = os.stat(target).st_mode
+            _refuse_odd(found, Path(target))
+            mode = 0o600 if private else stat.S_IMODE(found) & 0o777
         folder, name = os.path.split(target)
         try:
             temporary = os.path.join(folder, f".{name[:80]}-{secrets.token_hex(6)}")
@@ -265,16 +265,6 @@ def write_text(path: Path, text: str, *, private: bool = False) -> Path:
     return write_file(path, lambda file: file.write(data), private=private)
 
 
-def _mode_of(target: str) -> int | None:
-    """Permissions of the file that is replaced; None for a new file."""
-    try:
-        found = os.stat(target)
-    except FileNotFoundError:
-        return None
-    _refuse_odd(found.st_mode, Path(target))
-    return stat.S_IMODE(found.st_mode) & 0o777
-
-
 def new_stage(parent: Path, prefix: str) -> Path:
     """Make a folder with a name of its own, whose permissions follow the umask."""
     stage = parent / f"{prefix}{secrets.token_hex(6)}"
@@ -302,3 +292,47 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+@contextmanager
+def locked(path: Path, what: str = "the folder", *, patience: float = 0.0) -> Iterator[None]:
+    """Hold a file or an existing folder against other runs for the length of a block.
+
+    The lock is a file: `.lock` in the folder, `NAME.lock` beside the file. It is gone afterwards.
+    The system frees it when the process ends, however it ends; a process that was started meanwhile
+    does not inherit it. The same thread may hold it once more inside the block.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        Names the thing in the error, for instance ``"the record"``.
+    patience : float
+        Seconds to wait for another run.
+
+    Raises
+    ------
+    InputError
+        Another run holds the lock, or the file system has none.
+    """
+    # It takes 30 ms, and most commands lock nothing.
+    from filelock import FileLock, Timeout
+
+    file = path / ".lock" if path.is_dir() else path.with_name(path.name + ".lock")
+    lock = FileLock(file.absolute(), is_singleton=True)
+    with writable(file, what):
+        try:
+            lock.acquire(timeout=patience)
+        except Timeout:
+            raise InputError(
+                f"{what} is in use by another run", "Wait until that run has ended.", path=path
+            ) from None
+    try:
+        yield
+    finally:
+        if lock.lock_counter == 1:
+            # While it is held: a run that waits for the removed file tries again with a new one.
+            # Windows keeps a file that is open.
+            with suppress(OSError):
+                file.unlink()
+        lock.release()

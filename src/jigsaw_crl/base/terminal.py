@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import perf_counter
-from typing import Any
-
-import typer
+from typing import Any, TypeVar
 
 from jigsaw_crl.base.labels import safe_text
-from jigsaw_crl.base.progress import SHOWN
 
-__all__ = ["note", "print_json", "say", "working"]
+__all__ = ["SHOWN", "counted", "note", "print_json", "say", "working"]
+
+T = TypeVar("T")
+
+# Called with the steps done and their number; None where nobody looks.
+SHOWN: ContextVar[Callable[[int, int], None] | None] = ContextVar("shown", default=None)
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -24,19 +27,43 @@ def print_json(document: dict[str, Any]) -> None:
 
 def note(text: str) -> None:
     """Print a line on stderr, so that stdout holds nothing but the answer."""
-    typer.echo(safe_text(text), err=True)
+    say(text, err=True)
 
 
-def say(text: str) -> None:
+def say(text: str, *, err: bool = False) -> None:
     """Print text that others may have written, without what a terminal would obey."""
-    typer.echo(safe_text(text))
+    # Imported here for start-up time: the library itself prints nothing.
+    import typer
+
+    typer.echo(safe_text(text), err=err)
+
+
+def counted(items: Iterable[T], total: int) -> Iterator[T]:
+    """The items, while the progress of the command (`working`) moves with each of them.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.terminal import SHOWN, counted
+    >>> steps = []
+    >>> token = SHOWN.set(lambda done, total: steps.append((done, total)))
+    >>> list(counted("ab", 2)), steps
+    (['a', 'b'], [(0, 2), (1, 2), (2, 2)])
+    >>> SHOWN.reset(token)
+    """
+    show = SHOWN.get()
+    for done, item in enumerate(items):
+        if show is not None:
+            show(done, total)
+        yield item
+    if show is not None:
+        show(total, total)
 
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
     """Show on a terminal's stderr that work is going on, how far it is and how long it takes.
 
-    The remaining time is that of the loop under way, from its steps so far (`progress.counted`).
+    The remaining time is that of the loop under way, from its steps so far (`counted`).
     """
     if not sys.stderr.isatty():
         yield

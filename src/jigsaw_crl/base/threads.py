@@ -1,6 +1,6 @@
 """Work that runs at once, and limits on the threads of linear algebra.
 
-The matrices are small or many, so clients and regimes run in parallel, not parts of a product.
+The matrices are small or many, so clients run in parallel, not parts of a product.
 """
 
 from __future__ import annotations
@@ -12,25 +12,15 @@ import scipy.linalg  # noqa: F401 (loads a BLAS of its own, which the controller
 from threadpoolctl import ThreadpoolController
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.progress import counted
+from jigsaw_crl.base.terminal import counted
 
-__all__ = ["allowed_threads", "in_parallel", "one_thread"]
+__all__ = ["in_parallel"]
 
 
 @cache
 def _libraries() -> Any:
     """The BLAS libraries of this process; finding them takes milliseconds."""
     return ThreadpoolController().select(user_api="blas")
-
-
-def one_thread() -> Any:
-    """A context manager that runs linear algebra in one thread; entering it takes microseconds."""
-    return _libraries().limit(limits=1)
-
-
-def allowed_threads() -> int:
-    """Number of threads that linear algebra may use (at least 1)."""
-    return int(min((library["num_threads"] for library in _libraries().info()), default=1))
 
 
 def in_parallel(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
@@ -47,7 +37,7 @@ def in_parallel(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) ->
     if type(n_jobs) is not int or not (n_jobs > 0 or n_jobs == -1):
         raise InputError(f"n_jobs is {n_jobs!r}", "Pass a number of jobs, or -1 for all cores.")
     if n_jobs == 1 or len(arguments) < 2:
-        with one_thread():
+        with _libraries().limit(limits=1):
             return [function(*a) for a in counted(arguments, len(arguments))]
     # Imported here for start-up time: most runs use one process.
     from joblib import Parallel, delayed, parallel_config

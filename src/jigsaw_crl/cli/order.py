@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output
-from jigsaw_crl.base.locking import locked
+from jigsaw_crl.base.files import check_output, locked
 from jigsaw_crl.base.terminal import say, working
 from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt

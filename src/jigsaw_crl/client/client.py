@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,6 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import (
     Kinds,
@@ -272,7 +272,7 @@ class Client:
 interventions
             As for `read_client`.
         """
-        client: Client = late_method("client.from_table")(
+        client: Client = resolve_name("jigsaw_crl.study.reading:client_from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
             batch=batch, group=group, trim=trim, missing=missing, covariates=covariates,
             interventions=interventions,

@@ -14,7 +14,7 @@ import numpy as np
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, ReadingNote
-from jigsaw_crl.base.progress import counted
+from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank

@@ -20,8 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import read_file, write_file
-from jigsaw_crl.base.locking import locked
+from jigsaw_crl.base.files import locked, read_file, write_file
 from jigsaw_crl.federated.keys import read_key_list
 from jigsaw_crl.federated.settings import check_name
 from jigsaw_crl.federated.signing import Received, open_signed

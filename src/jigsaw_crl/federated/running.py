@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable
-from jigsaw_crl.base.locking import locked
+from jigsaw_crl.base.files import locked, readable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.kits import (
     CONTROLLER,

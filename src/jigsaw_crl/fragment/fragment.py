@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -27,7 +28,6 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import CLOSED, ReadOnlyArrays
 from jigsaw_crl.base.labels import label_fault, label_key
-from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import Effects, Sizes
@@ -272,7 +272,7 @@ class Fragment(ReadOnlyArrays):
         return replace(self, basis=None, features=None, centre=None, carried=None)
 
     def _repr_html_(self) -> str:
-        return str(late_method("fragment.html")(self))
+        return str(resolve_name("jigsaw_crl.report.writing:fragment_html")(self))
 
     def __repr__(self) -> str:
         return (

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.assembly import GlobalOrder
@@ -25,14 +26,13 @@ from jigsaw_crl.base.files import (
     Ours,
     check_output,
     is_document,
+    locked,
     new_stage,
     sync_folder,
     writable,
     write_text,
 )
 from jigsaw_crl.base.labels import csv_cell
-from jigsaw_crl.base.late_methods import late_method
-from jigsaw_crl.base.locking import locked
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -218,7 +218,7 @@ def texts_of(result: Result) -> dict[str, str]:
         HASSE: graphml(order.hasse()),
         EFFECTS: _csv(effects, "%.6g") if linear or len(effects) else "",
         GRAPH: graphml(result.graph) if linear else "",
-        REPORT: late_method("page.html")(result),
+        REPORT: resolve_name("jigsaw_crl.report.writing:render_report")(result),
     }
 
 

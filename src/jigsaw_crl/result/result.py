@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from jigsaw_crl.assembly.verdict import tally
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.frozen import FrozenMapping
-from jigsaw_crl.base.late_methods import late_method
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE, TOTAL
 from jigsaw_crl.fragment.fragment import Fragment
@@ -312,7 +312,9 @@ class Result:
         >>> result.order.pairs() == jc.recover([first, *others]).order.pairs()
         True
         """
-        grown: Result = late_method("result.add")(self, *sites, replace=replace, **options)
+        grown: Result = resolve_name("jigsaw_crl.adding:add_sites")(
+            self, *sites, replace=replace, **options
+        )
         return grown
 
     def remove(self, *sites: str) -> Result:
@@ -326,7 +328,7 @@ class Result:
         >>> result.order.pairs() == jc.recover(others).order.pairs()
         True
         """
-        smaller: Result = late_method("result.remove")(self, *sites)
+        smaller: Result = resolve_name("jigsaw_crl.adding:remove_sites")(self, *sites)
         return smaller
 
     def to_document(self) -> dict[str, Any]:
@@ -346,11 +348,13 @@ class Result:
 
     def report(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write the one-file HTML report; with `force` also over a file that is no report."""
-        target: Path = late_method("result.report")(self, path, force=force)
+        target: Path = resolve_name("jigsaw_crl.report.writing:write_report")(
+            self, path, force=force
+        )
         return target
 
     def _repr_html_(self) -> str:
-        return str(late_method("result.html")(self))
+        return str(resolve_name("jigsaw_crl.report.writing:result_html")(self))
 
     def __repr__(self) -> str:
         return (

@@ -12,7 +12,7 @@ from typing import Any
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.progress import counted
+from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.study.columns import quoted, warn_of_ignored

@@ -51,7 +51,6 @@ def test_a_cluster_gives_the_same_numbers(tmp_path, distributed):
 def two_workers(monkeypatch, distributed):
     """A Dask cluster of two worker processes that are started again when they die."""
     # A busy machine may take longer than a minute to start them again.
-    monkeypatch.setattr(dask, "WITHOUT_WORKERS", 600.0)
     monkeypatch.setattr(dask, "PATIENCE", 120)
     cloudpickle = pytest.importorskip("cloudpickle")
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -113,8 +112,7 @@ def test_a_run_whose_task_always_dies_is_refused_and_resumes_when_it_is_repaired
 
 
 def test_a_cluster_without_workers_is_refused(monkeypatch, distributed):
-    monkeypatch.setattr(dask, "WITHOUT_WORKERS", 3.0)
-    monkeypatch.setattr(dask, "LOOK_EVERY", 0.5)
+    monkeypatch.setattr(dask, "PATIENCE", 3)
     with (
         distributed.LocalCluster(
             n_workers=0, processes=False, dashboard_address=ANY_PORT

@@ -20,7 +20,7 @@ from jigsaw_crl.assembly.posterior.search import MANY, grow, likely
 from jigsaw_crl.assembly.posterior.starts import recombine
 from jigsaw_crl.assembly.posterior.walk import BRIDGES, FACT, SETTLED, Chain, OneOf, Weights, Words
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.progress import counted
+from jigsaw_crl.base.terminal import counted
 
 __all__ = ["entailed", "sample_orders"]
 

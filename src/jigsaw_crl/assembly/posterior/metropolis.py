@@ -21,8 +21,7 @@ from jigsaw_crl.assembly.posterior.moves import (
     n_between,
 )
 from jigsaw_crl.assembly.posterior.walk import BRIDGES, FACT
-from jigsaw_crl.base.bitsets import bit, n_bits
-from jigsaw_crl.base.compiled import compiled
+from jigsaw_crl.base.bitsets import bit, compiled, n_bits
 
 __all__ = ["metropolis", "take_over"]
 

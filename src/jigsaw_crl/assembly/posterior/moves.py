@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jigsaw_crl.base.bitsets import bit, contains, members, n_bits
-from jigsaw_crl.base.compiled import compiled
+from jigsaw_crl.base.bitsets import bit, compiled, contains, members, n_bits
 
 __all__ = [
     "LARGEST_BRIDGE",

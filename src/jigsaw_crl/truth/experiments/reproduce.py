@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError, choose
-from jigsaw_crl.base.files import writable, write_text
-from jigsaw_crl.base.locking import locked
+from jigsaw_crl.base.files import locked, writable, write_text
 from jigsaw_crl.truth.experiments import pages
 from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
 from jigsaw_crl.truth.experiments.plots import plot_scenario, plot_table
