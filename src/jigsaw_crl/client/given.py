@@ -218,13 +218,13 @@ def moments_of_rows(
         reduction = _reduced(client, names, matrices, labels, n_latent)
         matrices = [one._replace(x=reduction.project(one.x)) for one in matrices]
     found = []
-    for one in matrices:
-        control = one.regime == given[0].regime
+    for rows in matrices:
+        control = rows.regime == given[0].regime
         try:
-            own = _moments(one, options, n_latent or labels, control=control)
-            found.append((one.regime, own))
+            own = _moments(rows, options, n_latent or labels, control=control)
+            found.append((rows.regime, own))
         except InputError as error:
-            raise error.located(client=client, regime=one.regime) from None
+            raise error.located(client=client, regime=rows.regime) from None
     return found, reduction
 
 

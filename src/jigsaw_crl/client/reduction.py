@@ -396,8 +396,11 @@ def reduce_columns(
     rows, centre = sketch.control(control)
     counted = None
     if n_latent is None:
-        few = "rows" if visible + 1 > rows else "sensors"
-        reason: Reason = "sensors" if visible <= labels else "uneven" if visible >= most else few
+        reason: Reason = "sensors"
+        if visible > labels and visible + 1 > rows:
+            reason = "rows"
+        if visible > labels and visible >= most:
+            reason = "uneven"
         counted = LatentCount(visible if reason == "sensors" else labels, visible, reason)
         counted = replace(counted, used=max(counted.used, labels))
     return Reduction(tuple(str(c) for c in columns), matrix, centre, v, counted)
