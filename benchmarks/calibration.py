@@ -36,6 +36,7 @@ from reporting import header, mean_and_error, options, row, share
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
+from jigsaw_crl.client.white import whiten
 from jigsaw_crl.nullcone.reading import read, see
 from jigsaw_crl.truth.metrics import VerdictCounts
 
@@ -155,7 +156,7 @@ def true_shares(world: jc.simulate.World) -> dict[tuple[str, str], float]:
     for k in range(world.n_clients):
         client, truth = world.client(k), world.truth(k)
         district = {label: i for i, d in enumerate(truth.districts) for label in d}
-        shares = np.abs(read(see(client), len(client.labels)).sizes[0])
+        shares = np.abs(read(see(whiten(client)), len(client.labels)).sizes[0])
         for a, d in truth.order.pairs():
             share = float(shares[client.labels.index(a), client.labels.index(d)])
             if district[a] != district[d] and not np.isnan(share):

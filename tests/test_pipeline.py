@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.nullcone.pooling import pool
+from jigsaw_crl.nullcone.judge import pool
 from jigsaw_crl.study import write_moments
 
 

@@ -272,7 +272,7 @@ def _bent_too(recovered: Iterable[Recovered]) -> dict[int, Sight]:
     bent = any(own.nonlinear is not None for own, _ in both.values())
     bent |= any(f.check == "light-tails" for _, report in open_.values() for f in report.findings)
     bent |= combined([own.chance_linear for own, _ in open_.values()]) < DOUBTED
-    return {k: own.sight for k, (own, _) in open_.items()} if bent else {}
+    return {k: own.reading.sight for k, (own, _) in open_.items()} if bent else {}
 
 
 def _readable(

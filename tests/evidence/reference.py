@@ -13,24 +13,23 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.hypotheses import Hypotheses
-from jigsaw_crl.evidence.mixture import CERTAIN, JITTER, Densities, Statistics
+from jigsaw_crl.evidence.mixture import CERTAIN, JITTER, Statistics
 
 __all__ = ["by_label", "densities"]
 
 
 def densities(
     statistics: Statistics, hypotheses: Hypotheses, sizes: dict[str, FloatArray]
-) -> Densities:
+) -> FloatArray:
     """What `mixture.densities` returns."""
     scales, weights = hypotheses.of_pairs(sizes)
     owner = np.array([h for h, _ in hypotheses.components])
     with np.errstate(divide="ignore"):
-        log_weights, log_priors = np.log(weights), np.log(hypotheses.priors)
+        log_weights = np.log(weights)
     each = np.stack([_log_normal(statistics, scales[:, c]) for c in range(len(owner))], axis=-1)
     each = each - each[..., :1] + log_weights[:, None, :]
-    rows = np.stack([_log_sum(each[..., owner == h]) for h in range(len(hypotheses))], axis=-1)
-    rows = np.where(_possible(statistics, hypotheses), rows, -np.inf)
-    return Densities(rows, _log_sum(rows + log_priors))
+    rows = np.stack([_log_sum(each[..., owner == h]) for h in range(len(hypotheses.rows))], axis=-1)
+    return np.where(_possible(statistics, hypotheses), rows, -np.inf)
 
 
 def _possible(statistics: Statistics, hypotheses: Hypotheses) -> BoolArray:
@@ -75,7 +74,7 @@ def by_label(
         logs = np.maximum(logs - logs.max(), -CERTAIN)
         said.setdefault((i, j), []).append(logs - logs[0])
         said.setdefault((j, i), []).append(logs[hypotheses.mirror] - logs[0])
-    out = np.full((len(hypotheses), n_labels, n_labels), np.nan)
+    out = np.full((len(hypotheses.rows), n_labels, n_labels), np.nan)
     for (i, j), all_of_pair in said.items():
         out[:, i, j] = np.mean(all_of_pair, axis=0)
     return out

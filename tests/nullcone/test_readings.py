@@ -70,7 +70,7 @@ def null_scores(intervention, n: int, noise: str, batches: Batches | None = None
         world = random_world(16, 4, 0.6, seed=72_000 + seed, intervention=intervention)
         for k in range(world.n_clients):
             client = world.client(k, n, noise, seed=seed, batches=batches)
-            arrows = see(client).targets
+            arrows = see(whiten(client)).targets
             truth = world.truth(k)
             ancestor = truth.order.restrict(client.labels).matrix
             district = {x: i for i, group in enumerate(truth.districts) for x in group}

@@ -138,7 +138,7 @@ def test_another_mixing_of_exact_moments_leaves_open_only_what_it_rounds_away(ma
     mixing = rng.normal(size=(d + 2, d))
     mixed = turned(client, mixing, shuffled_labels(client, rng))
     one, other = sorted(
-        (Recovery.of(client), Recovery.of(mixed)), key=lambda x: -x.sight.white.n[0]
+        (Recovery.of(client), Recovery.of(mixed)), key=lambda x: -x.reading.targets.white.n[0]
     )
     exact, rounded = one.fragment(), other.fragment()
     assert set(exact.blocks) == set(rounded.blocks)

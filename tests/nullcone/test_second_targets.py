@@ -38,7 +38,7 @@ def true_lines(world, client, reading):
     """The unit lines q of the client's labels in the coordinates of the reading, by row."""
     view = world.view(0)
     effects = np.linalg.inv(np.eye(world.n_latent) - world.sem.A)[view.nodes]
-    W = reading.sight.white.W
+    W = reading.targets.white.W
     q = (W @ view.mixing @ effects).T[[world.node(x) for x in client.labels]]
     return q / np.linalg.norm(q, axis=1, keepdims=True)
 

@@ -10,8 +10,6 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.fragment.fragment import NO, YES
 from jigsaw_crl.nullcone import Recovery
-from jigsaw_crl.nullcone.district import district_facts
-from jigsaw_crl.nullcone.structure import decide
 
 
 # An ancestor six spouses away shows below rounding; the pairs do not settle which of two lines
@@ -32,10 +30,10 @@ from jigsaw_crl.nullcone.structure import decide
 def test_what_is_within_rounding_is_not_stated(p, n_clients, q, seed, k):
     world = jc.simulate.random_world(p, n_clients, q, seed=seed)
     fragment = jc.recover_fragment(world.client(k))
-    assert settled(fragment, world, k) > 0.6 * len(fragment.labels) * (len(fragment.labels) - 1)
+    assert settled(fragment, world) > 0.5 * len(fragment.labels) * (len(fragment.labels) - 1)
 
 
-def settled(fragment, world, k=0):
+def settled(fragment, world):
     """Number of pairs that are settled; all that is stated is true."""
     labels, said = fragment.labels, fragment.statements
     count = 0
@@ -44,9 +42,6 @@ def settled(fragment, world, k=0):
             if i != j and said.ancestor[i, j] in (YES, NO):
                 assert world.order.is_ancestor(a, d) == (said.ancestor[i, j] == YES)
                 count += 1
-    for candidates, d in said.one_of:
-        assert any(world.order.is_ancestor(c, d) for c in candidates)
-    assert said.spouses in (None, world.truth(k).spouses)
     return count
 
 
@@ -96,30 +91,28 @@ def test_a_small_effect_is_stated_where_no_line_can_be_tilted(weight):
     world = world_of([("e", "d", weight), ("b", "d", 0.7)])
     fragment = jc.recover_fragment(world.client(0))
     assert settled(fragment, world) == 6
-    assert fragment.statements.spouses == frozenset()
 
 
 @pytest.mark.parametrize("weight", [1e-7, 1e-8])
 def test_a_hidden_second_direction_tilts_a_line_beyond_its_error_and_within_its_tilt(weight):
     world = confounded(weight)
-    recovery, unit, error, _ = lines_and_districts(world, 0)
+    recovery, unit, error = lines(world, 0)
     at = recovery.labels.index("b")
     assert recovery.reading.targets.single[at]
     off = off_truth(world, 0, recovery, unit)[at]
-    assert error[at] < off < recovery.sight.rounding.tilt[at]
+    assert error[at] < off < recovery.reading.sight.rounding.tilt[at]
 
 
-def lines_and_districts(world, k):
-    """A client's unit lines, the choice among them, their bound, and its districts with spouses."""
+def lines(world, k):
+    """A client's unit lines, and the bound on their error."""
     recovery = Recovery.of(world.client(k))
-    districts = [d for d in decide(recovery.bayes).districts if len(d) > 2]
-    return recovery, recovery.sight.targets.u[:, :2], recovery.sight.rounding.error, districts
+    return recovery, recovery.reading.targets.u[:, :2], recovery.reading.sight.rounding.error
 
 
 def test_the_bound_of_a_line_exceeds_its_error():
     world = jc.simulate.random_world(60, 4, 0.3, seed=3)
     for k in range(4):
-        recovery, unit, error, _ = lines_and_districts(world, k)
+        recovery, unit, error = lines(world, k)
         assert (off_truth(world, k, recovery, unit) < error).all()
         assert (error < 1e-4).all()
 
@@ -128,46 +121,10 @@ def off_truth(world, k, recovery, unit):
     """How far the better of each label's lines is from its q."""
     truth = world.truth(k)
     effects = np.linalg.inv(np.eye(len(truth.labels)) - truth.marginal.A)
-    whiten = recovery.sight.white.W
+    whiten = recovery.reading.targets.white.W
     q = (whiten @ truth.mixing @ effects).T[[truth.labels.index(x) for x in recovery.labels]]
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     along = np.einsum("rsp,rp->rs", unit, q)
     best = np.abs(along).argmax(axis=1)
     rows = np.arange(len(q))
     return np.linalg.norm(unit[rows, best] - along[rows, best][:, None] * q, axis=1)
-
-
-@pytest.mark.parametrize(
-    ("noise", "bound", "least"),
-    [(0.0, 1, 330), (1e-12, 1000, 250), (1e-10, 1, 0), (1e-8, 1, 0), (1e-6, 1, 0), (1e-3, 1, 0)],
-)
-def test_facts_about_a_district_are_true_whatever_the_error_of_the_lines(noise, bound, least):
-    """The lines are moved at random, and their bound with them, in units of the noise."""
-    world, rng = jc.simulate.random_world(60, 8, 0.3, seed=5), np.random.default_rng(0)
-    stated = 0
-    for k in range(8):
-        recovery, unit, error, districts = lines_and_districts(world, k)
-        two, labels = recovery.sight.targets.has[:, 0], recovery.labels
-        choice = np.where(two, recovery.reading.choice.reading, 0)
-        moved = rng.normal(size=unit.shape)
-        moved *= noise / np.linalg.norm(moved, axis=2, keepdims=True)
-        unit = np.where(unit.any(axis=2, keepdims=True), unit + moved, 0.0)
-        error = np.maximum(error, bound * noise)
-        for members in districts:
-            others = np.delete(np.arange(len(unit)), members)
-            roles = np.stack([choice[others], 1 - choice[others]], axis=1)
-            outside = unit[others[:, None], roles]
-            own = unit[members], error[members], outside, error[others]
-            facts = district_facts(*own, choice[members], two[members])
-            if facts is None:
-                continue
-            names = [labels[i] for i in members]
-            for a, d in facts.no:
-                assert not world.order.is_ancestor(names[a], names[d])
-            for group, d in facts.one_of:
-                assert any(world.order.is_ancestor(names[c], names[d]) for c in group)
-            if facts.spouses is not None:
-                found = {frozenset((names[a], names[b])) for a, b in facts.spouses}
-                assert found == {s for s in world.truth(k).spouses if s <= set(names)}
-            stated += len(facts.no) + len(facts.one_of)
-    assert stated >= least

@@ -10,7 +10,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors
-from jigsaw_crl.client.white import White
+from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.nullcone.pairs import statistics_of
 from jigsaw_crl.nullcone.reading import see
 from jigsaw_crl.nullcone.readings import estimate
@@ -33,7 +33,7 @@ def test_regimes_with_fewer_rows_than_latents_are_read_with_sound_errors():
     usable, scores = [], []
     for seed in range(6):
         world, client = small_regimes(seed)
-        targets = see(client).targets
+        targets = see(whiten(client)).targets
         assert targets.means_fit
         usable.append(targets.usable.mean())
         i, j = (

@@ -15,7 +15,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 
-__all__ = ["Densities", "Statistics", "by_label", "densities"]
+__all__ = ["Statistics", "by_label", "densities", "in_all"]
 
 
 # Statistics that are copies of each other would make C singular; relative to their variances.
@@ -72,33 +72,34 @@ class Statistics:
         covariance = np.einsum("kab,ksbc,kdc->ksad", to, self.covariance, to)
         return replace(self, values=values, covariance=np.ascontiguousarray(covariance))
 
-
-@dataclass(frozen=True, eq=False)
-class Densities:
-    """Log densities against the reference; −inf where a reading or hypothesis is impossible.
-
-    Parameters
-    ----------
-    rows : array, shape (k, n_readings, n_hypotheses)
-    total : array, shape (k, n_readings)
-        All hypotheses together, with their priors.
-    """
-
-    rows: FloatArray
-    total: FloatArray
+    def without_c(self, regimes: BoolArray) -> Statistics:
+        """Without what they say about the c of some regimes (a mask)."""
+        if not regimes.any():
+            return self
+        values, covariance, free = self.values.copy(), self.covariance.copy(), self.free.copy()
+        for side, (regime, at) in enumerate(((self.first, 2), (self.second, 1))):
+            k = regimes[regime]
+            values[k, :, at] = 0.0
+            covariance[k, :, at, :] = covariance[k, :, :, at] = 0.0
+            covariance[k, :, at, at] = 1.0
+            free[k, :, side] = True
+        return replace(self, values=values, covariance=covariance, free=free)
 
 
 def densities(
     statistics: Statistics, hypotheses: Hypotheses, sizes: dict[str, FloatArray]
-) -> Densities:
-    """Evaluate every hypothesis; `sizes` are the quantities of each pair that the table uses."""
+) -> FloatArray:
+    """Log densities against the reference, shape (k, n_readings, n_hypotheses).
+
+    −inf where a reading or hypothesis is impossible. `sizes` are the quantities of each pair that
+    the table uses.
+    """
     s = statistics
     scales, weights = hypotheses.of_pairs(sizes)
     with np.errstate(divide="ignore"):
-        log_weights, log_priors = np.log(weights), np.log(hypotheses.priors)
+        log_weights = np.log(weights)
     owner = np.array([h for h, _ in hypotheses.components])
-    rows = np.full((*s.exists.shape, len(hypotheses)), -np.inf)
-    total = np.full(s.exists.shape, -np.inf)
+    rows = np.full((*s.exists.shape, len(hypotheses.rows)), -np.inf)
     pair, reading = np.nonzero(s.exists)
     for k in range(0, len(pair), TOGETHER):
         at = own, _ = pair[k : k + TOGETHER], reading[k : k + TOGETHER]
@@ -106,10 +107,16 @@ def densities(
         used = np.array([np.ones(len(own), dtype=bool), free[:, 1], free[:, 0]])
         each = _log_normals(s.values[at].T, s.covariance[at].T, used, scales[own].T)
         each = each - each[0] + log_weights[own].T
-        found = np.array([_log_sum(each[owner == h]) for h in range(len(hypotheses))])
+        found = np.array([_log_sum(each[owner == h]) for h in range(len(hypotheses.rows))])
         found[~(free[:, None] | ~hypotheses.free).all(axis=2).T] = -np.inf
-        rows[at], total[at] = found.T, _log_sum(found + log_priors[:, None])
-    return Densities(rows, total)
+        rows[at] = found.T
+    return rows
+
+
+def in_all(rows: FloatArray, hypotheses: Hypotheses) -> FloatArray:
+    """Log density of all hypotheses together, with their priors, shape (k, n_readings)."""
+    with np.errstate(divide="ignore"):
+        return _log_sum(rows.T + np.log(hypotheses.priors)[:, None, None]).T
 
 
 def _log_normals(g: FloatArray, C: FloatArray, used: BoolArray, scales: FloatArray) -> FloatArray:
@@ -170,28 +177,20 @@ def by_label(
         Label of each regime.
     """
     s = statistics
-    first, second = owner[s.first], owner[s.second]
-    log_weight = np.where(s.exists, log_weight, -np.inf)
-    logs = _averaged(rows.T, log_weight.T, s.free, hypotheses)
+    weight, each = np.where(s.exists, log_weight, -np.inf).T, rows.T
+    logs = np.empty((len(each), len(s.first)))
+    for h, needs in enumerate(hypotheses.free):
+        possible = np.where((s.free | ~needs).all(axis=2).T, weight, -np.inf)
+        share = _log_sum(possible)
+        share[share == -np.inf] = 0.0
+        logs[h] = _log_sum(each[h] + possible) - share
     # Taken against the best hypothesis and floored, the small differences between those that fit
     # survive the division by the first.
     logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)
+    first, second = owner[s.first], owner[s.second]
     cells = np.concatenate([first * n_labels + second, second * n_labels + first])
     count = np.bincount(cells, minlength=n_labels**2).astype(np.float64)
     count[count == 0] = np.nan
     said = np.concatenate([logs - logs[0], logs[hypotheses.mirror] - logs[0]], axis=1)
     factors = [np.bincount(cells, row, n_labels**2) / count for row in said]
-    return np.array(factors).reshape(len(hypotheses), n_labels, n_labels)
-
-
-def _averaged(
-    rows: FloatArray, log_weight: FloatArray, free: BoolArray, hypotheses: Hypotheses
-) -> FloatArray:
-    """Log density of every hypothesis, averaged over readings, shape (n_hypotheses, k)."""
-    logs = np.empty((len(hypotheses), len(free)))
-    for h, needs in enumerate(hypotheses.free):
-        weight = np.where((free | ~needs).all(axis=2).T, log_weight, -np.inf)
-        share = _log_sum(weight)
-        share[share == -np.inf] = 0.0
-        logs[h] = _log_sum(rows[h] + weight) - share
-    return logs
+    return np.array(factors).reshape(len(logs), n_labels, n_labels)

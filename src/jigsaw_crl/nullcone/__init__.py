@@ -1,12 +1,11 @@
 """The null-cone method: from a client's moments to its fragment.
 
 ================ ===========================================================================
-`pooling`        the control covariance that all regimes support
-`judge`          directions that an intervention moved, and how well one target fits a regime
+`judge`          the control that all regimes support, and how each regime differs from it
 `second_targets` regimes that act on a second target as well
 `readings`       a target's line, its c and its mean shift, in several readings
 `search`         the search for the candidate lines
-`exact`          the readings of exact moments, with a bound on rounding
+`exact`          exact moments: readings with a bound on rounding, and what they make certain
 `delta`          first-order errors of functions of two readings
 `pairs`          inner products of the readings of two targets, with their covariance
 `choice`         the readings that fit all pairs best, and how sure they are
@@ -14,8 +13,6 @@
 `effects`        hard interventions: are they? Total effects and the latents themselves
 `metric_free`    ancestry from means and differences of covariances alone
 `structure`      districts, ancestry, blocks
-`statements`     what exact moments make certain
-`district`       the same inside a district
 `nonlinear`      systems that are not linear, read by hard interventions that shift the mean
 `changes`        what their regimes changed, with copies that show its errors
 `one_latent`     how well a regime fits "one latent moved"

@@ -23,6 +23,9 @@ from jigsaw_crl.nullcone.readings import IMPOSSIBLE, NEGLIGIBLE
 
 __all__ = ["Choice", "choose_readings"]
 
+# A gain within this share of the sums is rounding, not an improvement.
+TIE = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Choice:
@@ -31,17 +34,15 @@ class Choice:
     Parameters
     ----------
     reading : array of int, shape (r,)
-    score : array, shape (r, s)
-        Evidence of a regime and its pairs when it takes each reading and the others keep theirs.
     margin : array, shape (r,)
         By how much the log evidence falls if a regime takes its next best reading and the others
         follow; ∞ where there is no other.
     modes : tuple of (gain, reading, score)
-        The choice itself, and others: their evidence beyond it, at most 0.
+        The choice itself, and others: their evidence beyond it, at most 0, and for each regime the
+        evidence of it and its pairs when it takes each reading and the others keep theirs.
     """
 
     reading: IntArray
-    score: FloatArray
     margin: FloatArray
     modes: tuple[tuple[float, IntArray, FloatArray], ...]
 
@@ -51,12 +52,11 @@ class Choice:
         The pair's own evidence is left out, so that it can be combined with these weights to
         average a hypothesis over the readings.
         """
-        s = self.score.shape[1]
+        rows, s = np.arange(len(i)), F.shape[2]
         weight = np.full((len(i), s, s), -np.inf)
         for gain, reading, score in self.modes:
             own_i = score[i] - F[i, j, :, reading[j]]
             own_j = score[j] - F[i, j, reading[i], :]
-            rows = np.arange(len(i))
             # What the mode is worth without the two regimes.
             rest = gain - own_i[rows, reading[i]] - score[j, reading[j]]
             part = rest[:, None, None] + own_i[:, :, None] + own_j[:, None, :]
@@ -79,9 +79,9 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
     # Readings are few: as many maxima of whole arrays are faster than many of three numbers.
     best_of_pair = reduce(np.maximum, np.moveaxis(F, 3, 0))
     choice = (own + best_of_pair.sum(axis=1)).argmax(axis=1).astype(np.intp)
-    # score[i, s]: evidence of regime i when it takes reading s and the others keep theirs.
     score = own + F[rows[:, None], rows[None, :], :, choice[None, :]].sum(axis=1)
-    _climb(F, score, choice)
+    tie = TIE * (1.0 + float(np.abs(score[rows, choice]).max(initial=0.0)))
+    _climb(F, score, choice, tie)
     margin = np.full(len(own), np.inf)
     modes: dict[bytes, tuple[float, IntArray, FloatArray]] = {}
     # Every improvement starts the round again; there are few.
@@ -93,8 +93,8 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
         if s == choice[i]:
             continue
         other, its = choice.copy(), score.copy()
-        gain = _change(F, its, other, i, s) + _climb(F, its, other, held=i)
-        if gain > _rounding(score, choice):
+        gain = _change(F, its, other, i, s) + _climb(F, its, other, tie, held=i)
+        if gain > tie:
             choice, score, k = other, its, 0
             margin[:] = np.inf
             modes.clear()
@@ -103,18 +103,18 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
             margin[changed] = np.minimum(margin[changed], max(-gain, 0.0))
             if gain > -NEGLIGIBLE and changed.sum() > 1:
                 modes[other.tobytes()] = gain, other, its
-    return Choice(choice, score, margin, ((0.0, choice, score), *modes.values()))
+    return Choice(choice, margin, ((0.0, choice, score), *modes.values()))
 
 
-def _climb(F: FloatArray, score: FloatArray, choice: IntArray, held: int = -1) -> float:
+def _climb(F: FloatArray, score: FloatArray, choice: IntArray, tie: float, held: int = -1) -> float:
     """Best single changes, in place, as long as one improves the fit; what they gain together."""
     rows, total = np.arange(len(choice)), 0.0
-    for _ in range(20 * len(choice) + 20):
+    while len(rows):
         gain = score.max(axis=1) - score[rows, choice]
         if held >= 0:
             gain[held] = 0.0
         best = int(gain.argmax())
-        if not gain[best] > _rounding(score, choice):
+        if not gain[best] > tie:
             break
         total += _change(F, score, choice, best, int(score[best].argmax()))
     return total
@@ -126,8 +126,3 @@ def _change(F: FloatArray, score: FloatArray, choice: IntArray, i: int, s: int) 
     score += F[:, i, :, s] - F[:, i, :, choice[i]]
     choice[i] = s
     return gain
-
-
-def _rounding(score: FloatArray, choice: IntArray) -> float:
-    """A gain within rounding of the sums is a tie, not an improvement."""
-    return 1e-9 * (1.0 + float(np.abs(score[np.arange(len(choice)), choice]).max(initial=0.0)))

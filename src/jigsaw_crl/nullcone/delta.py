@@ -35,36 +35,23 @@ U_I, C_I, U_J, C_J = range(4)
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """How errors of the moments move m readings.
-
-    Parameters
-    ----------
-    lam, alpha, n : array, shape (m,)
-    zero : array of bool, shape (m,)
-        Is c = 0?
-    pull : array, shape (m,)
-        `A⁻¹ = (P − pull c cᵀ)/α`.
-    by_mean : array, shape (m,)
-        An error e of the mean turns the line by `by_mean · A⁻¹ P e`.
-    by_line, by_c : array, shape (m,)
-        An error N of the covariance turns it by `A⁻¹ P N (by_line · u + by_c · c)`.
-    loose : array, shape (m,)
-        Variance of a rotation that nothing determines.
-    mean_rows, base : array, shape (m,)
-    shared : array, shape (m, m)
-        Errors of the shifts: see `MeanErrors`.
-    n_control, n_eff : float
-    """
+    """How errors of the moments move m readings; shape (m,) if not said otherwise."""
 
     lam: FloatArray
     alpha: FloatArray
     n: FloatArray
+    # Is c = 0?
     zero: BoolArray
+    # `A⁻¹ = (P − pull c cᵀ)/α`.
     pull: FloatArray
+    # An error e of the mean turns the line by `by_mean · A⁻¹ P e`, and an error N of the covariance
+    # by `A⁻¹ P N (by_line · u + by_c · c)`.
     by_mean: FloatArray
     by_line: FloatArray
     by_c: FloatArray
+    # Variance of a rotation that nothing determines.
     loose: FloatArray
+    # Errors of the shifts: see `MeanErrors`; `shared` has shape (m, m).
     mean_rows: FloatArray
     base: FloatArray
     shared: FloatArray

@@ -23,14 +23,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.client.white import White
-from jigsaw_crl.evidence.mixture import Statistics
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 from jigsaw_crl.nullcone.judge import Judged
 from jigsaw_crl.nullcone.readings import IMPOSSIBLE, READINGS, ZERO, Readings
 
-__all__ = ["CLEAR", "SURE", "Rounding", "exact_readings", "exact_statistics"]
+__all__ = ["Rounding", "certain", "exact_products", "exact_readings"]
 
 # Bounds are for the worst case, and rounding errors are found to be below a thousandth of them. A
 # number is zero within the first share of its bound; beyond the second multiple it is not.
@@ -38,6 +41,9 @@ SURE, CLEAR = 1e-2, 10.0
 # Where moments are well conditioned, `p · eps · κ` is no bound: every step of the computation
 # rounds.
 LEAST_ROUNDING = 1e-12
+# By how much the log factors must lead. A number that is zero by exact moments decides by 16 to 50,
+# and one that is not by thousands; less is a line or an effect within rounding of another.
+BY_ZERO, BY_EFFECT = 14.0, 1_000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,36 +80,46 @@ def exact_readings(white: White, judged: Judged) -> tuple[Readings, Rounding]:
     norm = np.linalg.norm(u, axis=2, keepdims=True)
     u = np.divide(u, norm, out=np.zeros_like(u), where=norm > 0)
     # Off u, the other line has the length of c = ‖n⁺‖ n⁻ off u.
-    scale = 0.5 * norm[:, 0] * norm[:, 1]
     for s in (0, 1):
-        other = u[:, 1 - s] * scale
+        other = u[:, 1 - s] * (0.5 * norm[:, 0] * norm[:, 1])
         c[:, s] = other - np.einsum("rp,rp->r", other, u[:, s])[:, None] * u[:, s]
-    c[:, ZERO] = 0.0
     lam = np.where(moved, size * [1.0, -1.0], 0.0).sum(axis=1)[:, None].repeat(READINGS, axis=1)
     signal = np.einsum("rsp,rsp->rs", c, c)
-    has = np.stack([two, two, one], axis=1)
-    rounding = _rounding(white, judged, rank, np.abs(size))
-    fit = _fit_of_shifts(u, white, rounding.error)
+    largest = np.where(two, np.abs(size).sum(axis=1), np.abs(size).max(axis=1))
+    narrow = np.where(two, np.sqrt(np.abs(size).prod(axis=1)), largest)
+    relative = np.maximum(1.0 / np.sqrt(white.n), LEAST_ROUNDING)
+    turn = 1.5 * relative * (1.0 + largest)
+    error = np.divide(turn, narrow, out=np.full(r, np.inf), where=rank > 0)
+    error = np.maximum(error, relative)
+    # A second eigenvalue below the edge of detection may be real.
+    hidden = np.maximum(np.abs(size).min(axis=1), 1.0 - judged.edges[:, 0])
+    tilt = np.where(one, np.arctan2(np.sqrt(hidden), np.sqrt(largest)), 0.0)
+    # The exact shift lies on the line of q (T7). Its part off a line is not ‖d‖² − ⟨u, d⟩²: that
+    # difference is all rounding on the line of q.
+    d, m = white.d, np.einsum("rsp,rp->rs", u, white.d)
+    off = d[:, None] - m[:, :, None] * u
+    variance = 1.0 / white.n + np.einsum("rp,rp->r", d, d) * np.minimum(error, 1.0) ** 2
+    fit = -0.5 * np.einsum("rsp,rsp->rs", off, off) / variance[:, None]
     # D of a target whose mean alone moved is d dᵀ.
-    left = size[:, 0] - np.einsum("rp,rp->r", white.eigen.high, white.d) ** 2
+    left = size[:, 0] - np.einsum("rp,rp->r", white.eigen.high, d) ** 2
     change = np.abs(left) / ((judged.edges[:, 1] - 1.0) * (1.0 + size[:, 0]))
-    usable = (rank > 0) & ~judged.several
-    zero = np.zeros((r, READINGS))
+    has = np.stack([two, two, one], axis=1)
+    usable, zero = (rank > 0) & ~judged.several, np.zeros((r, READINGS))
     found = Readings(
         white=replace(white, M=white.M[:, :0, :0]),
         u=u,
         c=c,
         has=has,
-        log_likelihood=np.where(has, fit, IMPOSSIBLE),
+        log_likelihood=np.where(has, np.maximum(fit, 0.5 * IMPOSSIBLE), IMPOSSIBLE),
         lam=lam,
-        m=np.einsum("rsp,rp->rs", u, white.d),
+        m=m,
         signal=signal,
         null=zero,
         precision=zero,
         loose=zero,
         w_mean=white.size,
         w_cov=white.size,
-        strength=judged.strength,
+        strength=np.maximum(judged.low, judged.high),
         odds=np.where(two, np.inf, -np.inf),
         held=~two,
         usable=usable,
@@ -113,74 +129,17 @@ def exact_readings(white: White, judged: Judged) -> tuple[Readings, Rounding]:
         size=np.where(two, np.sqrt(signal[:, 0]), 1.0),
         identified=bool(two[usable].any()),
     )
-    return found, rounding
+    return found, Rounding(error, tilt)
 
 
-def _rounding(white: White, judged: Judged, rank: IntArray, size: FloatArray) -> Rounding:
-    largest = np.where(rank == 2, size.sum(axis=1), size.max(axis=1))
-    narrow = np.where(rank == 2, np.sqrt(size.prod(axis=1)), largest)
-    relative, none = np.maximum(1.0 / np.sqrt(white.n), LEAST_ROUNDING), np.full(len(rank), np.inf)
-    turn = np.divide(1.5 * relative * (1.0 + largest), narrow, out=none, where=rank > 0)
-    # A second eigenvalue below the edge of detection may be real.
-    hidden = np.maximum(size.min(axis=1), 1.0 - judged.edges[:, 0])
-    tilt = np.where(rank == 1, np.arctan2(np.sqrt(hidden), np.sqrt(largest)), 0.0)
-    return Rounding(np.maximum(turn, relative), tilt)
-
-
-def _fit_of_shifts(unit: FloatArray, white: White, error: FloatArray) -> FloatArray:
-    """Log likelihood of each line by the exact shift, which lies on the line of q (T7), (r, 3)."""
-    d = white.d
-    # The part off a line, not ‖d‖² − ⟨u, d⟩²: that difference is all rounding on the line of q.
-    off = d[:, None] - np.einsum("rsp,rp->rs", unit, d)[:, :, None] * unit
-    variance = 1.0 / white.n + np.einsum("rp,rp->r", d, d) * np.minimum(error, 1.0) ** 2
-    fit = -0.5 * np.einsum("rsp,rsp->rs", off, off) / variance[:, None]
-    return np.asarray(np.maximum(fit, 0.5 * IMPOSSIBLE))
-
-
-def exact_statistics(
-    readings: Readings, rounding: Rounding, first: IntArray, second: IntArray
-) -> Statistics:
-    """Statistics of the pairs (first[k], second[k]), without those in which rounding decides.
+def exact_products(
+    readings: Readings, rounding: Rounding, i: IntArray, j: IntArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """T of `pairs` in all readings, its covariance, and the pairs in which rounding cannot decide.
 
     With b the standard error of a product of two lines, and c = ρ n' − ½λ u where n' is the unit
-    vector of the other line and ρ half of ‖D‖₁, `(u_i·u_j, u_i·c_j, c_i·u_j)` has the covariance
+    vector of the other line and ρ half of ‖D‖₁, T has the covariance
     `b² [vvᵀ + diag(0, ρ_j², ρ_i²)]`, `v = (1, −½λ_j, −½λ_i)`.
-    """
-    u, c, has = readings.u, readings.c, readings.has
-    i, j = first, second
-    T = np.zeros((len(i), READINGS, READINGS, 3))
-    T[..., 0] = np.einsum("ksp,ktp->kst", u[i], u[j])
-    T[..., 1] = np.einsum("ksp,ktp->kst", u[i], c[j])
-    T[..., 2] = np.einsum("ksp,ktp->kst", c[i], u[j])
-    exists = (has[i][:, :, None] & has[j][:, None, :]).reshape(-1, READINGS**2)
-    bound = rounding.error[i] + rounding.error[j]
-    half = 0.5 * readings.lam[:, 0]
-    reach = np.sqrt(half**2 + readings.signal[:, 0])
-    v = np.stack([np.ones(len(i)), -half[j], -half[i]], axis=1)
-    C = v[:, :, None] * v[:, None, :]
-    C[:, 1, 1] += reach[j] ** 2
-    C[:, 2, 2] += reach[i] ** 2
-    for at, alone in ((1, ~has[j, 0]), (2, ~has[i, 0])):
-        C[alone, at], C[alone, :, at] = 0.0, 0.0
-        C[alone, at, at] = 1.0
-    C *= ((SURE * bound) ** 2)[:, None, None]
-    C = np.broadcast_to(C[:, None], (len(i), READINGS**2, 3, 3))
-    s, t = np.divmod(np.arange(READINGS**2), READINGS)
-    free = np.broadcast_to(np.stack([s != ZERO, t != ZERO], axis=1), (*exists.shape, 2))
-    found = Statistics(i, j, T.reshape(-1, READINGS**2, 3), C, exists, free)
-    products = np.where(exists, np.abs(found.values[:, :, 0]), np.nan)
-    return found.of(~_untold(readings, rounding, i, j, products, bound))
-
-
-def _untold(
-    readings: Readings,
-    rounding: Rounding,
-    i: IntArray,
-    j: IntArray,
-    products: FloatArray,
-    bound: FloatArray,
-) -> BoolArray:
-    """Pairs in which rounding could decide, by the sizes of the products of their lines.
 
     The line of a rank-1 regime may be tilted towards spouses and ancestors that rounding hides. A
     product with it that is not zero may be an effect or the tilt, unless it is larger than the tilt
@@ -191,12 +150,50 @@ def _untold(
     If all lines of a pair meet, the two may be of one district. If one product is near its bound,
     it may also be zero, and they are not.
     """
-    white, tilt = readings.white, rounding.tilt.copy()
+    u, c, has, white = readings.u, readings.c, readings.has, readings.white
+    T = np.zeros((len(i), READINGS, READINGS, 3))
+    for at, (a, b) in enumerate(((u, u), (u, c), (c, u))):
+        T[..., at] = np.einsum("ksp,ktp->kst", a[i], b[j])
+    bound = rounding.error[i] + rounding.error[j]
+    half = 0.5 * readings.lam[:, 0]
+    reach = half**2 + readings.signal[:, 0]
+    v = np.stack([np.ones(len(i)), -half[j], -half[i]], axis=1)
+    C = v[:, :, None] * v[:, None, :]
+    for at, other in ((1, j), (2, i)):
+        C[:, at, at] += reach[other]
+        alone = ~has[other, 0]
+        C[alone, at], C[alone, :, at] = 0.0, 0.0
+        C[alone, at, at] = 1.0
+    C *= ((SURE * bound) ** 2)[:, None, None]
+    exists = has[i][:, :, None] & has[j][:, None, :]
+    products = np.where(exists, np.abs(T[..., 0]), np.nan).reshape(-1, READINGS**2)
+    tilt = rounding.tilt.copy()
     with np.errstate(invalid="ignore"):
         meet = products > SURE * bound[:, None]
         all_meet = (meet | np.isnan(products)).all(axis=1)
         if len(np.unique(white.owner[readings.usable])) == white.dimension:
             tilt[np.setdiff1d(np.arange(len(tilt)), [i[all_meet], j[all_meet]])] = 0.0
         open_to = tilt[i] + tilt[j] + np.where(all_meet, bound, 0.0)
-        small = (meet & (products <= CLEAR * open_to[:, None])).any(axis=1)
-    return np.asarray(small)
+        untold = (meet & (products <= CLEAR * open_to[:, None])).any(axis=1)
+    covariance = np.broadcast_to(C[:, None], (len(i), READINGS**2, 3, 3))
+    return T.reshape(-1, READINGS**2, 3), covariance, ~untold
+
+
+def certain(bayes: BayesFactors, same_district: BoolArray) -> npt.NDArray[np.int8]:
+    """What exact moments make certain about ancestry, shape (p, p); see `Statements.ancestor`.
+
+    Across districts it is settled either way (T3).
+    """
+    ahead = bayes.ancestor.max(axis=0)
+    neither = np.fmax(np.fmax(bayes.lean, 0.0), ahead.T)
+    with np.errstate(invalid="ignore"):  # NaN: the client cannot say
+        yes = (ahead - neither > BY_EFFECT) & (ahead - bayes.district > BY_ZERO)
+        no = neither - np.fmax(ahead, bayes.district) > BY_ZERO
+        known = np.abs(bayes.district - np.fmax(neither, ahead)) >= BY_ZERO
+    joined = transitive_closure(same_district | ~known)
+    ancestor = np.full(yes.shape, CANNOT_SAY, dtype=np.int8)
+    ancestor[no] = NO
+    # Inside a district, a spouse's effect passes for one's own; a zero is one there too.
+    ancestor[transitive_closure(yes & ~joined)] = YES
+    ancestor[same_district] = CANNOT_SAY
+    return ancestor

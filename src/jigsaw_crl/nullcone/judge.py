@@ -1,9 +1,17 @@
-"""How each regime differs from the control: one judgement for all that is decided about regimes.
+"""The control that all regimes support, and how each regime differs from it: judged once for all.
 
 In coordinates whitened by the control, `M_j − I = D_j` has at most one positive and one negative
 eigenvalue in the population (T1). From samples, chance fills an interval around 1
 (`client.nulls.ratio_edges`). Eigenvalues are judged as the checks judge them, on a log scale on
 which 1 is the edge of that interval: a direction beyond it was moved.
+
+Every regime j agrees with the control covariance `C₀` except on the plane ⟨q_j, c_j⟩ that its
+intervention moves. So every regime says something about `C₀`. With `P_j` the projector off the
+directions that were moved, the correction `H` (symmetric) solves
+
+    n₀ (M₀ − I − H) + Σ_j n_j P_j (M_j − I − H) P_j = 0 ,
+
+by conjugate gradients, and the coordinates become `(I + H)^(−½) x`.
 
 Along all directions but those that targets may have moved, `D_j` is the sampling error of n rows.
 Its squared size there over what is expected is the regime's *misfit*. If it is above chance in most
@@ -13,23 +21,25 @@ named, gains drift, or the sensors are not linear. All errors then count so many
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges
 from jigsaw_crl.client.white import White
+from jigsaw_crl.moments.regime import inverse_square_root
 
-__all__ = ["SEVERAL", "Judged", "beyond", "excess_spread", "judge", "spread_edge"]
+__all__ = ["SEVERAL", "Judged", "beyond", "excess_spread", "judge", "pool", "spread_edge"]
 
 # A regime is left out only on clear evidence: heavy tails push single eigenvalues out of the
 # interval. As in the checks, it must exceed the edge of chance by half.
 SEVERAL = 1.5
-# Directions at either end of the spectrum that targets may have moved. In fewer dimensions than
-# FEWEST they leave nothing to judge a misfit by.
-MOVED, FEWEST = 2, 5
+# In fewer dimensions, the two directions at either end of the spectrum that targets may have moved
+# leave nothing to judge a misfit by.
+FEWEST = 5
 # A misfit below the first number is not worth a line; chance allows so many standard deviations;
 # larger ones are those of a model that does not fit, not of rows that are alike.
 NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
@@ -37,6 +47,13 @@ NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
 FITTED = 0.8
 # Numbers in the random matrices behind the null.
 NUMBERS = 500_000
+# Pooling converges linearly with a small factor: H falls by √(p/n) a round. A correction below
+# NEGLIGIBLE of its own sampling error no longer matters, and what the RESIDUAL leaves of it is the
+# next round's.
+MAX_ROUNDS, NEGLIGIBLE, RESIDUAL = 4, 0.05, 1e-3
+# Smallest eigenvalue of a correction H: it keeps I + H positive definite when the first estimate is
+# far off.
+SMALLEST_STEP = -0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +77,6 @@ class Judged:
     third: FloatArray
     misfit: FloatArray
     edges: FloatArray
-
-    @property
-    def strength(self) -> FloatArray:
-        """Of the clearest direction, shape (r,)."""
-        return np.maximum(self.low, self.high)
 
     @property
     def several(self) -> BoolArray:
@@ -126,6 +138,62 @@ def _null(p: int) -> tuple[float, float]:
     """
     draws = int(np.clip(NUMBERS // p**2, 60, 3000))
     A = np.random.default_rng(p).normal(size=(draws, p - 2, p - 2))
-    values = np.linalg.eigvalsh((A + np.swapaxes(A, 1, 2)) / np.sqrt(2.0))
+    values = np.linalg.eigvalsh((A + A.mT) / np.sqrt(2.0))
     bulk = np.sum(values[:, 1:-1] ** 2, axis=1)
     return float(bulk.mean()), float(bulk.std() / bulk.mean())
+
+
+def pool(white: White) -> tuple[White, Judged]:
+    """Whiten all regimes by the control covariance that all of them support, and judge them.
+
+    Exact moments are left as they are.
+    """
+    judged, p = judge(white), white.dimension
+    M0 = identity = np.eye(p)
+    for _ in range(0 if white.exact else MAX_ROUNDS):
+        # A regime with several targets differs from C₀ in more directions than are projected off.
+        n = np.where(judged.several, 0.0, white.n)
+        ends = np.stack([white.eigen.high, white.eigen.low], axis=1)
+        moved = np.stack([judged.high, judged.low], axis=1) > 1
+        H = _correction(M0, white, n, ends * moved[:, :, None])
+        size = float(np.linalg.norm(H))
+        if size / p < NEGLIGIBLE / np.sqrt(white.n_eff):
+            break
+        if size > -SMALLEST_STEP:  # no eigenvalue is as low as minus the norm
+            low = float(np.linalg.eigvalsh(H)[0])
+            H *= min(SMALLEST_STEP / min(low, SMALLEST_STEP), 1.0)
+        step = inverse_square_root(identity + H)
+        M0 = step @ M0 @ step
+        # A regime counts half for C₀, because it says nothing about its plane.
+        white = replace(white.moved(step), n_eff=white.n_control + 0.5 * float(n.sum()))
+        judged = judge(white)
+    return white, judged
+
+
+def _correction(M0: FloatArray, white: White, n: FloatArray, moved: FloatArray) -> FloatArray:
+    """H of the module's docstring.
+
+    `moved` has shape (r, 2, p), orthonormal rows `V_j` or zeros: `P_j = I − V_jᵀ V_j`. Sums over
+    regimes are products of the stacked rows `V`, shape (2r, p).
+    """
+    r, _, p = moved.shape
+    V, nV = moved.reshape(2 * r, p), (moved * n[:, None, None]).reshape(2 * r, p)
+    identity, total = np.eye(p), float(n.sum())
+
+    def off_planes(VX: FloatArray, X: FloatArray) -> FloatArray:
+        """`Σ_j n_j P_j X_j P_j` from `X = Σ_j n_j X_j` and the rows `V_j X_j`."""
+        inner = VX.reshape(r, 2, p) @ moved.mT  # (r, 2, 2)
+        out = nV.T @ (VX - 0.5 * (inner @ moved).reshape(2 * r, p))
+        return np.asarray(X - out - out.T)
+
+    def image(H: FloatArray) -> FloatArray:
+        H = H.reshape(p, p)
+        return (white.n_control * H + off_planes(V @ H, total * H)).ravel()
+
+    right = white.n_control * (M0 - identity) + off_planes(
+        (moved @ white.M).reshape(2 * r, p) - V,
+        np.tensordot(n, white.M, axes=1) - total * identity,
+    )
+    system = LinearOperator((p * p, p * p), matvec=image, dtype=np.float64)
+    H = cg(system, right.ravel(), rtol=RESIDUAL, maxiter=2 * p + 10)[0].reshape(p, p)
+    return np.asarray((H + H.T) / 2)

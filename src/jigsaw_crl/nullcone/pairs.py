@@ -6,7 +6,7 @@ For readings of regimes i and j let
 
 Its derivatives are `∂T/∂u_i = (u_j, c_j, 0)`, `∂T/∂c_i = (0, 0, u_j)` and the same with i and j
 exchanged; errors follow by `delta`. At second order the product of two free rotations adds
-`(p−1)/(α_i α_j) vvᵀ`, `v = (1, −λ_j, −λ_i)`.
+`(p−1)/(α_i α_j) vvᵀ`, `v = (1, −λ_j, −λ_i)`. Exact moments have the errors of `exact`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.delta import C_I, C_J, U_I, U_J, Errors, delta, upper
+from jigsaw_crl.nullcone.exact import Rounding, exact_products
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings
 
 __all__ = ["statistics_of"]
@@ -26,32 +27,39 @@ FULL = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
 TOGETHER = 1000
 
 
-def statistics_of(readings: Readings, first: IntArray, second: IntArray) -> Statistics:
-    """Statistics of the pairs (first[k], second[k]) in all readings (s, t), t running fastest."""
+def statistics_of(
+    readings: Readings, first: IntArray, second: IntArray, rounding: Rounding | None = None
+) -> Statistics:
+    """Statistics of the pairs (first[k], second[k]) in all readings (s, t), t running fastest.
+
+    With the `rounding` of exact moments, those in which rounding decides are left out.
+    """
     has, n_readings = readings.has, READINGS**2
-    T = np.zeros((len(first), n_readings, 3))
-    C = np.zeros((len(first), n_readings, 3, 3))
     exists = (has[first][:, :, None] & has[second][:, None, :]).reshape(-1, n_readings)
-    at = pair, reading = np.nonzero(exists)
+    s, t = np.divmod(np.arange(n_readings), READINGS)
+    free = np.ascontiguousarray(
+        np.broadcast_to(np.stack([s != ZERO, t != ZERO], axis=1), (*exists.shape, 2))
+    )
+    if rounding is not None:
+        T, C, told = exact_products(readings, rounding, first, second)
+        return Statistics(first, second, T, C, exists, free).of(told)
+    T, C = np.zeros((*exists.shape, 3)), np.zeros((*exists.shape, 3, 3))
+    pair, reading = np.nonzero(exists)
     place = np.cumsum(has.ravel()).reshape(has.shape) - 1
-    i = place[first[pair], reading // READINGS]
-    j = place[second[pair], reading % READINGS]
-    regime, slot = np.nonzero(has)
-    r = Errors.of(readings, regime, slot)
-    flat = np.concatenate([readings.u[regime, slot], readings.c[regime, slot]])
+    i, j = place[first[pair], s[reading]], place[second[pair], t[reading]]
+    at = np.nonzero(has)
+    r = Errors.of(readings, *at)
+    flat = np.concatenate([readings.u[at], readings.c[at]])
     G = flat @ flat.T
     # The rows carry the sensors' noise that was taken off the moments.
     noise = readings.white.noise
     N = G if noise is None else G + flat @ noise @ flat.T
-    free = max(readings.white.dimension - 1, 1)
     for k in range(0, len(pair), TOGETHER):
         some = slice(k, k + TOGETHER)
-        values, errors = _products(r, G, N, free, i[some], j[some])
-        here = at[0][some], at[1][some]
+        values, errors = _products(r, G, N, max(len(flat[0]) - 1, 1), i[some], j[some])
+        here = pair[some], reading[some]
         T[here], C[here] = values.T, errors[FULL].T.reshape(-1, 3, 3)
-    s, t = np.divmod(np.arange(n_readings), READINGS)
-    c_free = np.broadcast_to(np.stack([s != ZERO, t != ZERO], axis=1), (*exists.shape, 2))
-    return Statistics(first, second, T, C, exists, np.ascontiguousarray(c_free))
+    return Statistics(first, second, T, C, exists, free)
 
 
 def _products(

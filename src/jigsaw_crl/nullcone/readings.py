@@ -16,11 +16,6 @@ Candidate lines are the local maxima of F (at most two are kept) and the maximum
 mean the maxima of F are the two null lines of D and F is the same at both; with one, F chooses.
 Exact moments have their rank: see `exact`.
 
-Every maximum lies in the span of the outermost eigenvectors of D and of d, Dd, D²d, …: of the
-outermost eigenvectors alone without a mean, and with one because u solves
-`(D² − λD − μ) u = −(w_d/w_D)(u·d) d`, where the rest of D's spectrum is narrow. The search
-therefore works with matrices of dimension `SPAN`.
-
 A target is *single* when c = 0 fits, no mean holds its line, and a c of ordinary size would have
 been seen. Then the reading with c = 0 counts beside the free ones. A regime moved the *mean alone*
 when its covariance about its own mean is the control's. It shows q and says nothing about c, so
@@ -36,22 +31,18 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.white import White
-from jigsaw_crl.nullcone.search import search
+from jigsaw_crl.nullcone.search import Span, search, span_of
 
 __all__ = ["IMPOSSIBLE", "NEGLIGIBLE", "READINGS", "ZERO", "Readings", "decided", "estimate"]
 
 
-# Powers of D applied to the mean shift; with two eigenvectors the span has two dimensions more.
-POWERS = 4
-SPAN = POWERS + 2
 # Two free lines and the line of "c = 0".
 READINGS = 3
 ZERO = 2
 # Log likelihood of a reading that does not exist.
 IMPOSSIBLE = -1e6
-# Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
-# angle is about 2‖c‖/λ); one less likely by e^12 is none.
-SAME_LINE, NEGLIGIBLE = 0.9999, 12.0
+# A line less likely by e^12 than another is no candidate.
+NEGLIGIBLE = 12.0
 # The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
 # and up to twice that without; evidence must exceed it by this factor.
 OCCAM = 1.6
@@ -74,76 +65,49 @@ MEAN_ALONE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """Readings of every regime: two lines with c free (slots 0, 1) and one with c = 0 (slot 2).
+    """Readings of every regime: two lines with c free (slots 0, 1) and one with c = 0 (slot 2)."""
 
-    Parameters
-    ----------
-    white : White
-        What was read, without the matrices M, and without shifts where these do not fit.
-    u, c : array, shape (r, 3, p)
-        Unit line, and the part of `Du` orthogonal to it (zeros in slot 2).
-    has : array of bool, shape (r, 3)
-        Which readings exist.
-    log_likelihood : array, shape (r, 3)
-        With the advantage of a free c over noise taken off; `IMPOSSIBLE` where there is no reading.
-    lam, m : array, shape (r, 3)
-        `uᵀDu` and `u·d`.
-    signal : array, shape (r, 3)
-        ‖c‖² without what noise adds to it, `√(‖c‖⁴ − null²)`, as for a spiked covariance.
-    null : array, shape (r, 3)
-        ‖c‖² that noise alone shows when c = 0.
-    precision : array, shape (r, 3)
-        α: information about a rotation of u, per direction.
-    loose : array, shape (r, 3)
-        The part of α that only bounds a rotation which nothing determines.
-    w_mean, w_cov : array, shape (r,)
-        w_d and w_D.
-    strength : array, shape (r,)
-        How clearly the regime differs from the control: 1 is the edge of chance.
-    odds : array, shape (r,)
-        Log odds of "c is free" against "c = 0".
-    held : array of bool, shape (r,)
-        The mean fixes the line, so that c is known to first order however small it is.
-    usable : array of bool, shape (r,)
-        Regimes that show one target.
-    single : array of bool, shape (r,)
-        Usable regimes that moved a single direction where a second would have been seen.
-    mean_alone : array of bool, shape (r,)
-        Usable regimes that moved the mean and nothing else.
-    change : array, shape (r,)
-        Change of the covariance along the shift of the mean; up to 1 it is chance.
-    size : array, shape (r,)
-        Length of c, the unit of effects on it.
-    identified : bool
-        Some c is clearly seen, so that interventions tell about ancestry.
-    means_fit : bool
-        The mean shifts lie on lines that the covariances allow.
-    misfit : float
-        χ² over its degrees of freedom of the shifts off those lines, on average.
-    """
-
+    # What was read, without the matrices M, and without shifts where these do not fit.
     white: White
+    # Unit line, and the part of `Du` orthogonal to it (zeros in slot 2), shape (r, 3, p).
     u: FloatArray
     c: FloatArray
+    # By slot, shape (r, 3): which readings exist, and their log likelihood with the advantage of a
+    # free c over noise taken off (`IMPOSSIBLE` where there is no reading); uᵀDu and u·d.
     has: BoolArray
     log_likelihood: FloatArray
     lam: FloatArray
     m: FloatArray
+    # ‖c‖² without what noise adds to it, `√(‖c‖⁴ − null²)`, as for a spiked covariance, and what
+    # noise alone shows of ‖c‖² when c = 0.
     signal: FloatArray
     null: FloatArray
+    # α, the information about a rotation of u per direction, and the part of it that only bounds a
+    # rotation which nothing determines.
     precision: FloatArray
     loose: FloatArray
+    # By regime, shape (r,): w_d and w_D.
     w_mean: FloatArray
     w_cov: FloatArray
+    # How clearly the regime differs from the control: 1 is the edge of chance.
     strength: FloatArray
+    # Log odds of "c is free" against "c = 0".
     odds: FloatArray
+    # The mean fixes the line, so that c is known to first order however small it is.
     held: BoolArray
+    # Regimes that show one target; of these, the ones that moved a single direction where a second
+    # would have been seen, and those that moved the mean and nothing else.
     usable: BoolArray
     single: BoolArray
     mean_alone: BoolArray
+    # Change of the covariance along the shift of the mean; up to 1 it is chance.
     change: FloatArray
+    # Length of c, the unit of effects on it.
     size: FloatArray
+    # Some c is clearly seen, so that interventions tell about ancestry.
     identified: bool = True
+    # Do the mean shifts lie on lines that the covariances allow? And their χ² off those lines over
+    # its degrees of freedom, on average.
     means_fit: bool = True
     misfit: float = float("nan")
 
@@ -165,7 +129,7 @@ def estimate(white: White) -> Readings:
     """
     p, errors = white.dimension, white.errors
     free = max(p - 1, 1)
-    span = _Span.of(white)
+    span = span_of(white)
     w_mean = errors.precision
     joint = _describe(span, white, w_mean)
     if not white.d.any():
@@ -194,49 +158,14 @@ def estimate(white: White) -> Readings:
     return replace(alone, white=without, means_fit=False, misfit=mean)
 
 
-@dataclass(frozen=True, eq=False)
-class _Span:
-    """Regimes restricted to a few directions.
-
-    Rows `B` span the outermost eigenvectors and powers of D on d, `DB` are their images; `first`,
-    `second` and `d` are `B D Bᵀ`, `B D² Bᵀ` and `B d`.
-    """
-
-    B: FloatArray
-    DB: FloatArray
-    first: FloatArray
-    second: FloatArray
-    d: FloatArray
-
-    @classmethod
-    def of(cls, white: White) -> _Span:
-        M, d = white.M, white.d
-        r, p = d.shape
-        if p <= SPAN:
-            B = np.broadcast_to(np.eye(p), (r, p, p))
-        else:
-            block = [white.eigen.low, white.eigen.high, d]
-            for _ in range(POWERS - 1):
-                last = block[-1]
-                size = np.sqrt(np.einsum("rp,rp->r", last, last))[:, None]
-                last = last / np.where(size > 0, size, 1.0)
-                block.append((M @ last[:, :, None])[:, :, 0] - last if size.any() else last)
-            Q, _ = np.linalg.qr(np.stack(block, axis=2))
-            B = np.ascontiguousarray(np.swapaxes(Q, 1, 2))
-        DB = B @ M - B
-        first = B @ np.swapaxes(DB, 1, 2)
-        first, second = (first + np.swapaxes(first, 1, 2)) / 2, DB @ np.swapaxes(DB, 1, 2)
-        return cls(B, DB, first, second, np.einsum("rkp,rp->rk", B, d))
-
-
-def _describe(span: _Span, white: White, w_mean: FloatArray) -> Readings:
+def _describe(span: Span, white: White, w_mean: FloatArray) -> Readings:
     p, r = white.dimension, len(white.n)
     free = max(p - 1, 1)
     # Fewer than 2p rows fit some c by chance, and p rows or fewer fit one perfectly. Control rows
     # make up for those that are missing: `w_D/2p` of D is fitted, with the weight of 2p rows.
     fitted = np.minimum(white.size / (2.0 * p), 1.0)
     w_cov = white.size * fitted
-    x, height = search(span.first, span.second, span.d, w_mean, w_cov, SAME_LINE)
+    x, height = search(span, w_mean, w_cov)
     has = np.isfinite(height) & (height > height[:, :1] - NEGLIGIBLE)
     has[:, ZERO] = True
     u, image = x @ span.B, x @ span.DB
@@ -262,7 +191,15 @@ def _describe(span: _Span, white: White, w_mean: FloatArray) -> Readings:
     gained = fitted * free * (0.5 + 0.5 * loose[:, 0] / null[:, 0])
     for value in (null, signal, bound):
         value[:, ZERO] = 0.0
-    likelihood = _likelihoods(x, span, lam, fitted[:, None], wD) + 0.5 * wd * m**2
+    # Given u, the coordinates off u are standard normal and u's is regressed on them, so that the
+    # Gaussian log likelihood is `½ w_D (λ − log s²)` with s² the residual variance: `1/(uᵀM⁻¹u)` if
+    # c is free, `1 + λ` if c = 0. F and G are its expansions for small D.
+    share = fitted[:, None]
+    inverse = np.linalg.solve(np.eye(x.shape[2]) + share[:, :, None] * span.first, x.mT)
+    residual = 1.0 / np.maximum(np.einsum("rsk,rks->rs", x, inverse), 1e-12)
+    residual[:, ZERO] = 1.0 + (share * lam)[:, ZERO]
+    fit = share * lam - np.log(np.clip(residual, 1e-6, None))
+    likelihood = 0.5 * (wD / share**2 * fit + wd * m**2)
     odds = likelihood[:, 0] - likelihood[:, ZERO] - OCCAM * gained
     different = likelihood[:, ZERO] + np.maximum(odds, 0.0)
     strength = different / (0.5 * chdtri(p * (1.0 + fitted), CHANCE))
@@ -293,34 +230,16 @@ def _describe(span: _Span, white: White, w_mean: FloatArray) -> Readings:
     )
 
 
-def _likelihoods(
-    x: FloatArray, span: _Span, lam: FloatArray, fitted: FloatArray, wD: FloatArray
-) -> FloatArray:
-    """Gaussian log likelihood of the covariance in every reading, shape (r, 3).
-
-    Given u, the coordinates off u are standard normal and u's is regressed on them, so that the
-    likelihood is `½ w_D (λ − log s²)` with s² the residual variance: `1/(uᵀM⁻¹u)` if c is free,
-    `1 + λ` if c = 0. F and G are its expansions for small D, of which the share `fitted` counts.
-    """
-    M = np.eye(span.d.shape[1]) + fitted[:, :, None] * span.first
-    inverse = np.linalg.solve(M, np.swapaxes(x, 1, 2))
-    residual = 1.0 / np.maximum(np.einsum("rsk,rks->rs", x, inverse), 1e-12)
-    residual[:, ZERO] = 1.0 + (fitted * lam)[:, ZERO]
-    residual = np.clip(residual, 1e-6, None)
-    return np.asarray(0.5 * wD / fitted**2 * (fitted * lam - np.log(residual)))
-
-
-def decided(found: Readings, white: White, usable: BoolArray) -> Readings:
+def decided(white: White, usable: BoolArray) -> Readings:
     """The readings with what is decided about every regime, from all of them together.
 
     Parameters
     ----------
-    found : Readings
-        As estimated from `white`.
     white : White
     usable : array of bool, shape (r,)
         Regimes in which one target moved.
     """
+    found = estimate(white)
     usable = usable & found.usable
     clear = usable & (found.odds > CLEAR)
     identified = bool(clear.any())

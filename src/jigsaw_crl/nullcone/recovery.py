@@ -17,16 +17,16 @@ from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
-from jigsaw_crl.fragment.fragment import NO, YES, Fragment, Outcome, RankOne, Statements
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Outcome, RankOne, Statements
 from jigsaw_crl.fragment.latents import Loadings
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
-from jigsaw_crl.nullcone.effects import Contradicted, Revealed, read_claimed
+from jigsaw_crl.nullcone.effects import Revealed, read_claimed, reveal
+from jigsaw_crl.nullcone.exact import certain
 from jigsaw_crl.nullcone.judge import SEVERAL, spread_edge
 from jigsaw_crl.nullcone.metric_free import read_metric_free
 from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.readings import MISFIT
-from jigsaw_crl.nullcone.statements import certain_statements
 from jigsaw_crl.nullcone.structure import Structure, decide
 
 __all__ = ["Confounding", "Recovery"]
@@ -36,11 +36,6 @@ Confounding = Literal["allow", "none"]
 LEANS = 5.0
 
 
-def _exponent(probability: float) -> float:
-    """`−log10` of a probability, at most 300."""
-    return round(-float(np.log10(max(probability, 1e-300))), 1)
-
-
 @dataclass(frozen=True, eq=False)
 class Recovery:
     """What was read from one client: its own fragment, and the one refined by the global order."""
@@ -48,17 +43,17 @@ class Recovery:
     client: str
     labels: tuple[str, ...]
     n_samples: dict[str, int] | None
-    n_latent: int
     rank_one: RankOne | None
     reading: Reading
-    contradicted: tuple[Contradicted, ...] = ()
-    contradicts: bool = False
-    nonlinear: Nonlinear | None = None
-    chance_linear: float = 1.0
-    metric_free: BayesFactors | None = None
+    # Claims of "hard" that the data contradict.
+    contradicted: tuple[ReadingNote, ...]
+    contradicts: bool
+    nonlinear: Nonlinear | None
+    chance_linear: float
+    metric_free: BayesFactors | None
     # The feature that the user named for each label (−1 for none), and the features' variances.
-    named: tuple[int, ...] = ()
-    variances: FloatArray | None = None
+    named: tuple[int, ...]
+    variances: FloatArray
 
     @classmethod
     def of(
@@ -93,11 +88,11 @@ class Recovery:
         """
         possible = HYPOTHESES if confounding == "allow" else HYPOTHESES.without("district")
         hard = np.array([label in client.hard for label in client.labels])
-        sight = see(client, white) if sight is None else sight
+        given = whiten(client) if white is None else white
+        sight = see(given) if sight is None else sight
         reading, contradicted = read_claimed(sight, client.labels, possible, hard)
         free, bent, chance, contradicts = None, None, 1.0, False
         if hard.any():
-            given = whiten(client) if white is None else white
             free = read_metric_free(given, hidden=confounding == "allow", scales=possible.scales)
             contradicted = contradicted if free is None else ()
             # A bend also makes means contradict covariances, as offsets of batches do.
@@ -111,7 +106,6 @@ class Recovery:
             client=client.name,
             labels=client.labels,
             n_samples=client.n_samples,
-            n_latent=client.n_latent,
             rank_one=rank_one,
             reading=reading,
             named=tuple(client.sensor_of(label) for label in client.labels),
@@ -122,10 +116,6 @@ class Recovery:
             chance_linear=chance,
             metric_free=free if bent is None else None,
         )
-
-    @property
-    def sight(self) -> Sight:
-        return self.reading.sight
 
     @cached_property
     def seen(self) -> BoolArray:
@@ -157,10 +147,13 @@ class Recovery:
     @cached_property
     def not_identified(self) -> bool:
         """No target clearly moved a second direction, so no intervention tells about ancestry."""
-        if self._otherwise:
-            return False
-        several = bool(self.seen.sum() > 1)
+        several = bool(self.seen.sum() > 1) and not self._otherwise
         return several and not self.reading.targets.identified and not self.settled.any()
+
+    @cached_property
+    def revealed(self) -> Revealed:
+        """What hard interventions reveal, and the direction of every line."""
+        return reveal(self.reading, self.named)
 
     @cached_property
     def settled(self) -> BoolArray:
@@ -181,8 +174,7 @@ class Recovery:
         """
         if self.reading.exact or self.effects is None:
             return self.seen
-        revealed = Revealed(self.reading)
-        return np.asarray(revealed.known & (self.reading.hard | revealed.shifted))
+        return np.asarray(self.revealed.known & (self.reading.hard | self.revealed.shifted))
 
     @cached_property
     def bayes(self) -> BayesFactors:
@@ -209,24 +201,21 @@ class Recovery:
 
     def _bayes(self, factors: FloatArray, settled: BoolArray) -> BayesFactors:
         hypotheses, factors = self.reading.hypotheses, factors.copy()
-        unsaid = (self._ancestors_open | self.not_identified) & ~settled
         for row in hypotheses.where("ancestor"):
-            factors[row, unsaid] = np.nan
+            factors[row, self._unsaid & ~settled] = np.nan
         return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()), settled)
 
-    def fragment(self, *, basis: bool = True, **beside: Any) -> Fragment:
-        """The client's fragment, from its own data alone.
-
-        Parameters
-        ----------
-        basis : bool
-            Compute the latent basis as well.
-        **beside
-            Further fields of the fragment, which do not come from the reading: its findings,
-            features and centre.
-        """
-        structure = decide(self._without_claims)
-        exact = self.reading.exact
+    def fragment(self, *, basis: bool = True) -> Fragment:
+        """The client's fragment, from its own data alone, with the latent basis if `basis`."""
+        structure, exact, carried = decide(self._without_claims), self.reading.exact, None
+        if not self._otherwise:
+            whole = self.reading.hard & self.revealed.known
+            carried = Loadings(*self.revealed.loadings(self.variances), tuple(whole.tolist()))
+        shares = None
+        if not exact and not self._otherwise:
+            # Share of what changed in the column's equation that belongs to the row.
+            value, error = np.where(self._unsaid & ~self.settled, np.nan, self.reading.sizes)
+            shares = Sizes(np.abs(value), error)
         return Fragment(
             client=self.client,
             method="null-cone",
@@ -238,11 +227,10 @@ class Recovery:
             outcome=self._outcome(),
             basis=self._basis(structure, self.reading) if basis else None,
             hard=self.effects,
-            shares=None if exact or self._otherwise else self._shares(),
+            shares=shares,
             rank_one=self.rank_one,
-            carried=None if self._otherwise else self._loadings(),
+            carried=carried,
             **self._groups(structure),
-            **beside,
         )
 
     @cached_property
@@ -250,29 +238,14 @@ class Recovery:
         """What hard interventions reveal; None without any."""
         if self.nonlinear is not None:
             return self.nonlinear.effects()
-        if not self.reading.hard.any():
-            return None
-        if self.metric_free is not None:
-            return None  # their unit, the spread of the latents, is not known
-        return Revealed(self.reading, self.named).tables()
-
-    def _loadings(self) -> Loadings:
-        revealed = Revealed(self.reading, self.named)
-        assert self.variances is not None
-        response, share = revealed.loadings(self.variances)
-        return Loadings(response, share, tuple((self.reading.hard & revealed.known).tolist()))
+        # Without the metric their unit, the spread of the latents, is not known.
+        told = self.reading.hard.any() and self.metric_free is None
+        return self.revealed.tables() if told else None
 
     @property
     def _otherwise(self) -> bool:
         """The reading by the null cone was replaced by another one."""
         return self.nonlinear is not None or self.metric_free is not None
-
-    def _shares(self) -> Sizes:
-        """Share of what changed in the column's equation that belongs to the row."""
-        value, error = self.reading.sizes.copy()
-        unsaid = ~self.settled & (self._ancestors_open | self.not_identified)
-        value[unsaid], error[unsaid] = np.nan, np.nan
-        return Sizes(np.abs(value), error)
 
     def refined(self, fragment: Fragment, order: PartialOrder[str]) -> Fragment:
         """The client's fragment with districts, blocks and basis settled by the global order.
@@ -297,17 +270,12 @@ class Recovery:
 
         blocks = sets(structure.blocks)
         first = [b[0] for b in structure.blocks]
-        above = structure.strict_block_ancestors()[np.ix_(first, first)]
+        above = (structure.reach & ~structure.reach.T)[np.ix_(first, first)]
         return {
             "blocks": blocks,
             "block_order": PartialOrder.from_matrix(blocks, above),
             "districts": sets(structure.districts),
         }
-
-    @cached_property
-    def _ancestors_open(self) -> BoolArray:
-        """Labels about whose ancestors nothing is stated, although they were seen."""
-        return self.mean_alone | (self._alike & self.reading.exact)
 
     @cached_property
     def _alike(self) -> BoolArray:
@@ -319,32 +287,28 @@ class Recovery:
         unsure = (self.rank_one or default) == "unsure"
         return self.single & unsure & ~self.reading.hard
 
+    @cached_property
+    def _unsaid(self) -> BoolArray:
+        """Labels about whose ancestors nothing is said, shape (p,)."""
+        open_ = self.mean_alone | (self._alike & self.reading.exact)
+        return np.asarray(open_ | self.not_identified)
+
     def _statements(self, structure: Structure) -> Statements:
+        """What exact moments make certain: across districts, and below hard interventions."""
         silent = ~self.seen | (not self.reading.targets.identified)
-        open_columns = silent | self._ancestors_open
-        complete = len(self.labels) == self.n_latent and not (silent | self.mean_alone).any()
-        soft = certain_statements(
-            self.reading,
-            structure,
-            self._without_claims,
-            self.labels,
-            silent,
-            open_columns,
-            complete,
-        )
+        ancestor = certain(self._without_claims, structure.same_district)
+        ancestor[silent] = CANNOT_SAY
+        ancestor[:, silent | self._unsaid] = CANNOT_SAY
+        # Log factors of exact moments are certain either way. "District" is no ancestry here.
         ahead = self.bayes.ancestor.max(axis=0)
         settled = self.settled & ~np.isnan(ahead)
-        if not settled.any():
-            return soft
-        # Log factors of exact moments are certain either way. "District" is no ancestry here.
-        ancestor = soft.ancestor.copy()
-        yes = settled & (ahead > np.fmax(self.bayes.district, 0.0))
         ancestor[settled] = NO
-        ancestor[yes] = YES
-        return replace(soft, ancestor=ancestor)
+        ancestor[settled & (ahead > np.fmax(self.bayes.district, 0.0))] = YES
+        np.fill_diagonal(ancestor, NO)
+        return Statements(ancestor)
 
     def _basis(self, structure: Structure, reading: Reading) -> FloatArray:
-        functionals = constrained_functionals(reading, structure)
+        white, functionals = reading.targets.white, constrained_functionals(reading, structure)
         # One row per label: of several strengths, the one whose line is known best.
         order = np.argsort(reading.targets.strength, kind="stable")
         best = np.zeros(len(self.labels), dtype=np.intp)
@@ -353,9 +317,10 @@ class Recovery:
         if self.nonlinear is not None:
             rows[self.nonlinear.which] = self.nonlinear.functionals
         elif reading.hard.any():
-            revealed = Revealed(reading, self.named)
+            revealed = reveal(reading, self.named)
             known = revealed.known & reading.hard
-            rows[known] = revealed.functionals()[known] @ reading.sight.white.W
+            reads = (revealed.u - revealed.c)[known]
+            rows[known] = reads / np.linalg.norm(reads, axis=1, keepdims=True) @ white.W
         return rows
 
     @cached_property
@@ -365,7 +330,7 @@ class Recovery:
             return tuple(self._bent())
         if self.metric_free is not None:
             return ()
-        sight, targets, owner = self.sight, self.reading.targets, self.reading.owner
+        sight, targets, owner = self.reading.sight, self.reading.targets, self.reading.owner
         third, lean = sight.judged.third, sight.lean()
         found = []
         if not targets.means_fit:
@@ -374,10 +339,9 @@ class Recovery:
             value = float(lean[owner == i].max())
             found.append(ReadingNote(self.labels[i], "leaning-lines", round(value, 2), LEANS))
         if sight.spread > 1:
-            edge = spread_edge(sight.white.dimension, len(owner))
+            edge = spread_edge(targets.white.dimension, len(owner))
             found.append(ReadingNote(None, "excess-spread", round(sight.spread, 2), edge))
-        for claim in self.contradicted:
-            found.append(ReadingNote(claim.label, "not-hard", claim.value, claim.threshold))
+        found += self.contradicted
         for i in np.flatnonzero(self.mean_alone).tolist():
             value = float(targets.change[owner == i].max())
             found.append(ReadingNote(self.labels[i], "mean-only", round(value, 3), 1.0))
@@ -400,6 +364,10 @@ class Recovery:
     def _bent(self) -> Iterator[ReadingNote]:
         """Labels whose responses bend, and those that peeling does not explain."""
         assert self.nonlinear is not None
+
+        def exponent(probability: float) -> float:
+            return round(-float(np.log10(max(probability, 1e-300))), 1)
+
         limit = BENT / max(int((~np.isnan(self.nonlinear.bends)).sum()), 1)
         # Where no misfit is clear by itself, the clearest one is named.
         clearest = max(limit, float(np.nanmin(self.nonlinear.bends)) * (1 + 1e-9))
@@ -407,9 +375,9 @@ class Recovery:
             value = float(self.nonlinear.bends[i])
             left = float(self.nonlinear.unexplained[i])
             if left < limit:
-                yield ReadingNote(label, "several-targets", _exponent(left), _exponent(limit))
+                yield ReadingNote(label, "several-targets", exponent(left), exponent(limit))
             elif value < clearest:
-                yield ReadingNote(label, "nonlinear-response", _exponent(value), _exponent(limit))
+                yield ReadingNote(label, "nonlinear-response", exponent(value), exponent(limit))
             elif not self.nonlinear.read[i]:
                 strength = float(self.reading.targets.strength[self.reading.owner == i].max())
                 yield ReadingNote(label, "no-shift", round(strength, 3), 1.0)

@@ -1,7 +1,10 @@
 """The search for the candidate lines of `readings`, all regimes at once.
 
 F and G of `readings` are climbed by fixed points of their gradients, from the null lines, the
-outermost eigenvectors and the mean shift.
+outermost eigenvectors and the mean shift. Every maximum lies in the span of the outermost
+eigenvectors of D and of d, Dd, D²d, …: of the outermost eigenvectors alone without a mean, and with
+one because u solves `(D² − λD − μ) u = −(w_d/w_D)(u·d) d`, where the rest of D's spectrum is
+narrow. So the search works with small matrices.
 """
 
 from __future__ import annotations
@@ -11,76 +14,91 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.client.white import White
 
-__all__ = ["search"]
+__all__ = ["Span", "search", "span_of"]
 
+# Powers of D applied to the mean shift; with two eigenvectors the span has two dimensions more.
+POWERS = 4
 # Steps of the fixed point; a step shorter than CLOSE is the last.
 ASCENTS, CLOSE = 200, 1e-9
-# A shorter vector has no direction.
-SHORT = 1e-12
-# Heights this close, relatively, are equal up to rounding: the earlier start counts as the higher.
-# Without a mean the two null lines are equally likely.
-TIE = 1e-12
+# A shorter vector has no direction. Heights this close, relatively, are equal up to rounding: the
+# earlier start counts as the higher. Without a mean the two null lines are equally likely.
+SHORT = TIE = 1e-12
+# Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
+# angle is about 2‖c‖/λ).
+SAME_LINE = 0.9999
 
 
 @dataclass(frozen=True, eq=False)
-class _Hill:
-    """F (free) or G of every regime; points have shape (r, s, k)."""
+class Span:
+    """Regimes restricted to a few directions.
 
-    A: FloatArray
+    Rows `B` span the outermost eigenvectors and powers of D on d, `DB` are their images; `first`,
+    `second` and `d` are `B D Bᵀ`, `B D² Bᵀ` and `B d`.
+    """
+
     B: FloatArray
+    DB: FloatArray
+    first: FloatArray
+    second: FloatArray
     d: FloatArray
-    wd: FloatArray
-    wD: FloatArray
-    free: bool
-
-    def height(self, x: FloatArray) -> FloatArray:
-        lam = (x @ self.A * x).sum(axis=2)
-        along = (x * self.d).sum(axis=2)
-        square = (x @ self.B * x).sum(axis=2)
-        rest = 0.5 * (square - 0.5 * lam**2) if self.free else 0.25 * lam**2
-        return np.asarray(0.5 * self.wd[:, 0] * along**2 + self.wD[:, 0] * rest)
-
-    def climbed(self, x: FloatArray) -> FloatArray:
-        """Where the fixed point leads from x.
-
-        A step goes along `K x ∓ w_D λ D x + w_D λ² x`, with K the part of the gradient's matrix
-        that does not depend on x. Some points need many steps, so those that have arrived are left
-        behind.
-        """
-        r, s, k = x.shape
-        K, sign = self.wd * np.swapaxes(self.d, 1, 2) * self.d, 1.0
-        if self.free:
-            K, sign = K + self.wD * self.B, -1.0
-        regime = np.repeat(np.arange(r), s)
-        both, w = np.concatenate([K, self.A], axis=2)[regime], self.wD[regime, 0, 0]
-        x = x.reshape(r * s, k)
-        found = x.copy()
-        live = np.arange(r * s)
-        for _ in range(ASCENTS):
-            images = (x[:, None] @ both)[:, 0]
-            y = images[:, k:]
-            lam = np.einsum("mk,mk->m", x, y)
-            bent = w * lam
-            new = images[:, :k] + (sign * bent)[:, None] * y + (bent * lam + 1e-9)[:, None] * x
-            norm = np.sqrt(np.einsum("mk,mk->m", new, new))
-            new /= np.maximum(norm, SHORT)[:, None]
-            off = new - x
-            moving = np.einsum("mk,mk->m", off, off) >= CLOSE**2
-            x = new
-            if not moving.all():
-                found[live] = x
-                live, x, both, w = live[moving], x[moving], both[moving], w[moving]
-                if not len(live):
-                    break
-        found[live] = x
-        return found.reshape(r, s, k)
 
 
-def _unit(x: FloatArray) -> FloatArray:
-    """Unit vectors; those of no length stay."""
-    norm = np.linalg.norm(x, axis=-1, keepdims=True)
-    return np.asarray(np.divide(x, norm, out=x.copy(), where=norm >= SHORT))
+def span_of(white: White) -> Span:
+    """The directions in which the lines of every regime lie."""
+    M, d = white.M, white.d
+    r, p = d.shape
+    if p <= POWERS + 2:
+        B = np.broadcast_to(np.eye(p), (r, p, p))
+    else:
+        block = [white.eigen.low, white.eigen.high, d]
+        for _ in range(POWERS - 1):
+            last = block[-1]
+            size = np.sqrt(np.einsum("rp,rp->r", last, last))[:, None]
+            last = last / np.where(size > 0, size, 1.0)
+            block.append((M @ last[:, :, None])[:, :, 0] - last if size.any() else last)
+        B = np.ascontiguousarray(np.linalg.qr(np.stack(block, axis=2))[0].mT)
+    DB = B @ M - B
+    first = B @ DB.mT
+    return Span(B, DB, (first + first.mT) / 2, DB @ DB.mT, np.einsum("rkp,rp->rk", B, d))
+
+
+def search(span: Span, w_mean: FloatArray, w_cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The best two maxima of F (slots 0, 1) and the maximum of G (slot 2) of every regime.
+
+    Parameters
+    ----------
+    span : Span
+    w_mean, w_cov : array, shape (r,)
+
+    Returns
+    -------
+    x : array, shape (r, 3, k)
+        Unit lines in the coordinates of the span.
+    height : array, shape (r, 3)
+        F and G there; −inf where there is none.
+    """
+    values, vectors = np.linalg.eigh(span.first)
+    high, low = vectors[:, :, -1], vectors[:, :, 0]
+    shift = span.d * (w_mean[:, None] > 0)
+    up = np.sqrt(np.maximum(values[:, -1:], 0.0)) * high
+    down = np.sqrt(np.maximum(-values[:, :1], 0.0)) * low
+    rows, (r, k) = np.arange(len(shift)), shift.shape
+    x, value = np.zeros((r, 3, k)), np.full((r, 3), -np.inf)
+    found, height = _climbed(span, [high, low, shift], w_mean, w_cov, free=False)
+    best = _highest(height)
+    x[:, 2], value[:, 2] = found[rows, best], height[rows, best]
+    found, height = _climbed(span, [up + down, up - down, shift], w_mean, w_cov, free=True)
+    best = _highest(height)
+    x[:, 0], value[:, 0] = found[rows, best], height[rows, best]
+    none = ~np.isfinite(value[:, 0])
+    x[none, 0], value[none, 0] = x[none, 2], value[none, 2]
+    height[np.abs((found * x[:, :1]).sum(axis=2)) >= SAME_LINE] = -np.inf
+    best = _highest(height)
+    known = np.isfinite(height[rows, best])
+    x[known, 1], value[known, 1] = found[known, best[known]], height[known, best[known]]
+    return x, value
 
 
 def _highest(height: FloatArray) -> IntArray:
@@ -90,59 +108,47 @@ def _highest(height: FloatArray) -> IntArray:
     return np.asarray((height >= least).argmax(axis=1))
 
 
-def search(
-    first: FloatArray,
-    second: FloatArray,
-    d: FloatArray,
-    w_mean: FloatArray,
-    w_cov: FloatArray,
-    same: float,
+def _climbed(
+    span: Span, starts: list[FloatArray], w_mean: FloatArray, w_cov: FloatArray, *, free: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """The best two maxima of F (slots 0, 1) and the maximum of G (slot 2) of every regime.
+    """Where the fixed point of F (free) or G leads from each start, and the height there.
 
-    Parameters
-    ----------
-    first, second, d : array, shapes (r, k, k), (r, k, k) and (r, k)
-        D, D² and the shift in the coordinates of a span.
-    w_mean, w_cov : array, shape (r,)
-    same : float
-        Lines whose cosine is larger are one.
-
-    Returns
-    -------
-    x : array, shape (r, 3, k)
-        Unit lines.
-    height : array, shape (r, 3)
-        F and G there; −inf where there is none.
+    A step goes along `K x ∓ w_D λ D x + w_D λ² x`, with K the part of the gradient's matrix that
+    does not depend on x. Some points need many steps, so those that have arrived are left behind.
     """
-    values, vectors = np.linalg.eigh(first)
-    high, low = vectors[:, :, -1], vectors[:, :, 0]
-    shift = _unit(d) * (w_mean[:, None] > 0)
-    up = np.sqrt(np.maximum(values[:, -1:], 0.0)) * high
-    down = np.sqrt(np.maximum(-values[:, :1], 0.0)) * low
-    rows = np.arange(len(d))
-    given = first, second, d[:, None], w_mean[:, None, None], w_cov[:, None, None]
-
-    def climbed(starts: list[FloatArray], free: bool) -> tuple[FloatArray, FloatArray]:
-        hill = _Hill(*given, free)
-        z = _unit(np.stack(starts, axis=1))
-        there = np.linalg.norm(z, axis=2) > 0.5
-        z[~there] = np.eye(z.shape[2])[0]
-        z = hill.climbed(z)
-        return z, np.where(there, hill.height(z), -np.inf)
-
-    x, value = np.zeros((len(d), 3, d.shape[1])), np.full((len(d), 3), -np.inf)
-    found, height = climbed([high, low, shift], free=False)
-    best = _highest(height)
-    x[:, 2], value[:, 2] = found[rows, best], height[rows, best]
-    found, height = climbed([up + down, up - down, shift], free=True)
-    none = ~np.isfinite(height).any(axis=1)
-    best = _highest(height)
-    x[:, 0], value[:, 0] = found[rows, best], height[rows, best]
-    x[none, 0], value[none, 0] = x[none, 2], value[none, 2]
-    cosine = np.abs((found * x[:, :1]).sum(axis=2))
-    height[cosine >= same] = -np.inf
-    other = _highest(height)
-    known = np.isfinite(height[rows, other])
-    x[known, 1], value[known, 1] = found[known, other[known]], height[known, other[known]]
-    return x, value
+    z = np.stack(starts, axis=1)
+    norm = np.linalg.norm(z, axis=2, keepdims=True)
+    there = norm[:, :, 0] >= SHORT
+    z = np.where(there[:, :, None], z / np.maximum(norm, SHORT), np.eye(z.shape[2])[0])
+    r, s, k = z.shape
+    d, wd, wD = span.d[:, None], w_mean[:, None, None], w_cov[:, None, None]
+    K, sign = wd * d.mT * d, 1.0
+    if free:
+        K, sign = K + wD * span.second, -1.0
+    regime = np.repeat(np.arange(r), s)
+    both, w = np.concatenate([K, span.first], axis=2)[regime], w_cov[regime]
+    x = z.reshape(r * s, k)
+    found, live = x.copy(), np.arange(r * s)
+    for _ in range(ASCENTS):
+        images = (x[:, None] @ both)[:, 0]
+        y = images[:, k:]
+        lam = np.einsum("mk,mk->m", x, y)
+        bent = w * lam
+        new = images[:, :k] + (sign * bent)[:, None] * y + (bent * lam + 1e-9)[:, None] * x
+        norm = np.sqrt(np.einsum("mk,mk->m", new, new))
+        new /= np.maximum(norm, SHORT)[:, None]
+        off = new - x
+        moving = np.einsum("mk,mk->m", off, off) >= CLOSE**2
+        x = new
+        if not moving.all():
+            found[live] = x
+            live, x, both, w = live[moving], x[moving], both[moving], w[moving]
+            if not len(live):
+                break
+    found[live] = x
+    z = found.reshape(r, s, k)
+    lam = (z @ span.first * z).sum(axis=2)
+    square = (z @ span.second * z).sum(axis=2)
+    rest = 0.5 * (square - 0.5 * lam**2) if free else 0.25 * lam**2
+    height = 0.5 * wd[:, 0] * (z * d).sum(axis=2) ** 2 + wD[:, 0] * rest
+    return z, np.where(there, height, -np.inf)

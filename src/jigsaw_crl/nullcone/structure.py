@@ -18,6 +18,7 @@ client lacks (see `joined_by_others`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
@@ -46,23 +47,23 @@ class Structure:
         An equivalence relation.
     ancestor : array of bool, shape (p, p)
         Node-level ancestry, closed.
-    blocks : list of list of int
-    reach : array of bool, shape (p, p)
-        `reach[a, d]`: the block of a is, or is an ancestor of, the block of d.
     """
 
     same_district: BoolArray
     ancestor: BoolArray
-    blocks: list[list[int]]
-    reach: BoolArray
+
+    @cached_property
+    def reach(self) -> BoolArray:
+        """`[a, d]`: the block of a is, or is an ancestor of, the block of d, shape (p, p)."""
+        return transitive_closure(self.ancestor | self.same_district)
+
+    @cached_property
+    def blocks(self) -> list[list[int]]:
+        return equivalence_classes(self.reach & self.reach.T)
 
     @property
     def districts(self) -> list[list[int]]:
         return equivalence_classes(self.same_district)
-
-    def strict_block_ancestors(self) -> BoolArray:
-        """`[a, d]`: the block of a is a strict ancestor of the block of d."""
-        return self.reach & ~self.reach.T
 
 
 def decide(
@@ -90,21 +91,18 @@ def decide(
         odds = np.where(same, -np.inf, ahead - np.logaddexp(0.0, ahead.T))
         # Pairs without evidence are not added for themselves, and cost nothing where others imply
         # them.
-        ancestor = greedy_order(np.where(np.isfinite(odds), odds, 0.0))
-    else:
-        ancestor = order.restrict(labels).matrix.copy()
-        n = len(bayes.ancestor)
-        odds = bayes.own().log_odds([(1.0 - RARE) / n] * n + [RARE])
-        factor = _factor(bayes, np.where(ancestor, odds, np.where(ancestor.T, odds.T, 0.0)))
-        certain, possible = joined_by_others(order, labels)
-        share = _share(factor[upper & possible & ~certain], OPEN_SHARE)
-        edge = np.where(possible, share, _share(factor[upper & ~possible], RARE))
-        edge[certain] = 1.0 - RARE
-        # A target with a spouse moves two directions, as one with an ancestor does.
-        missed[np.array(bayes.single) & ~ancestor.any(axis=0)] = np.log(MISSED)
-        same = _districts(factor, edge, missed)
-    reach = transitive_closure(ancestor | same)
-    return Structure(same, ancestor, equivalence_classes(reach & reach.T), reach)
+        return Structure(same, greedy_order(np.where(np.isfinite(odds), odds, 0.0)))
+    ancestor = order.restrict(labels).matrix.copy()
+    n = len(bayes.ancestor)
+    odds = bayes.own().log_odds([(1.0 - RARE) / n] * n + [RARE])
+    factor = _factor(bayes, np.where(ancestor, odds, np.where(ancestor.T, odds.T, 0.0)))
+    certain, possible = joined_by_others(order, labels)
+    share = _share(factor[upper & possible & ~certain], OPEN_SHARE)
+    edge = np.where(possible, share, _share(factor[upper & ~possible], RARE))
+    edge[certain] = 1.0 - RARE
+    # A target with a spouse moves two directions, as one with an ancestor does.
+    missed[np.array(bayes.single) & ~ancestor.any(axis=0)] = np.log(MISSED)
+    return Structure(_districts(factor, edge, missed), ancestor)
 
 
 def joined_by_others(
