@@ -49,7 +49,9 @@ def recovered(table, seed):
         client = world.client(k, n_samples=5_000)
         reading = read(client, hypotheses=table)
         single = (False,) * len(client.labels)
-        bayes = BayesFactors.of(reading.factors, table, single)
+        bayes = BayesFactors.of(
+            reading.factors, table, single, np.zeros(reading.factors.shape[1:], bool)
+        )
         blocks = tuple(frozenset([label]) for label in client.labels)
         order = PartialOrder.from_pairs(blocks, [])
         fragments.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -69,17 +70,18 @@ class BayesFactors(ReadOnlyArrays):
     settled: BoolArray = field(default_factory=lambda: np.empty((0, 0), dtype=bool))
 
     def __post_init__(self) -> None:
+        shape = self.district.shape
         if not np.size(self.lean):
-            object.__setattr__(self, "lean", np.zeros_like(self.district))
+            object.__setattr__(self, "lean", np.zeros(shape))
         if not self.single:
             object.__setattr__(self, "single", (False,) * len(self.district))
         if not np.size(self.settled):
-            object.__setattr__(self, "settled", np.zeros(self.district.shape, dtype=bool))
-        self._copy_read_only("settled", dtype=bool)
+            object.__setattr__(self, "settled", np.zeros(shape, dtype=bool))
         for name in ("ancestor", "district", "lean"):
-            value = np.round(np.array(getattr(self, name), dtype=np.float64), DECIMALS)
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, np.round(value, DECIMALS))
+        self._copy_read_only("ancestor", "district", "lean")
+        self._copy_read_only("settled", dtype=bool)
 
     @classmethod
     def of(
@@ -87,50 +89,36 @@ class BayesFactors(ReadOnlyArrays):
         factors: FloatArray,
         hypotheses: Hypotheses,
         single: tuple[bool, ...],
-        settled: BoolArray | None = None,
+        settled: BoolArray,
     ) -> BayesFactors:
         """From the factors of every hypothesis, shape (n_hypotheses, p, p)."""
-        (district,) = hypotheses.where("district")
-        (lean,) = hypotheses.where("leaning")
-        return cls(
-            hypotheses.scales,
-            factors[hypotheses.where("ancestor")],
-            factors[district],
-            factors[lean],
-            single,
-            np.zeros(factors.shape[1:], dtype=bool) if settled is None else settled,
-        )
+        (district,), (lean,) = hypotheses.where("district"), hypotheses.where("leaning")
+        ancestor = factors[hypotheses.where("ancestor")]
+        return cls(hypotheses.scales, ancestor, factors[district], factors[lean], single, settled)
+
+    def _changed(self, change: Callable[[FloatArray], FloatArray]) -> BayesFactors:
+        """The same with all log factors changed by a function."""
+        parts = {x: change(getattr(self, x)) for x in ("ancestor", "district", "lean")}
+        return replace(self, **parts)
 
     def at(self, index: IntArray) -> BayesFactors:
         """The factors of some labels, in that order."""
         rows, columns = np.ix_(index, index)
-        return BayesFactors(
-            self.scales,
-            self.ancestor[:, rows, columns],
-            self.district[rows, columns],
-            self.lean[rows, columns],
-            tuple(np.array(self.single)[index].tolist()),
-            self.settled[rows, columns],
-        )
+        single = tuple(np.array(self.single)[index].tolist())
+        given = self._changed(lambda x: x[..., rows, columns])
+        return replace(given, single=single, settled=self.settled[rows, columns])
 
     def where(self, chosen: BoolArray, other: BayesFactors) -> BayesFactors:
         """These factors for the chosen pairs (symmetric), the other ones elsewhere."""
-        return replace(
-            self,
-            ancestor=np.where(chosen, self.ancestor, other.ancestor),
-            district=np.where(chosen, self.district, other.district),
-            lean=np.where(chosen, self.lean, other.lean),
-            settled=np.where(chosen, self.settled, other.settled),
-        )
+        names = ("ancestor", "district", "lean", "settled")
+        parts = {x: np.where(chosen, getattr(self, x), getattr(other, x)) for x in names}
+        return replace(self, **parts)
 
     def silenced(self, labels: BoolArray) -> BayesFactors:
         """The factors with nothing said about pairs of some labels (a mask)."""
         pairs = labels[:, None] | labels
-        return replace(
-            self,
-            ancestor=np.where(pairs, np.nan, self.ancestor),
-            district=np.where(pairs, np.nan, self.district),
-        )
+        ancestor, district = (np.where(pairs, np.nan, x) for x in (self.ancestor, self.district))
+        return replace(self, ancestor=ancestor, district=district)
 
     def without_ancestry(self) -> BayesFactors:
         """The factors with nothing said about ancestors."""
@@ -144,33 +132,21 @@ class BayesFactors(ReadOnlyArrays):
         "unrelated" (l = 0). What is near the best stays; no two hypotheses differ by more than
         `log 1/ε`, whatever the client says.
         """
-        best = self._best()
+        best = np.fmax(np.fmax(self.district, self.lean), 0.0)
+        for scale in self.ancestor:
+            best = np.fmax(best, np.fmax(scale, scale.T))
 
-        def floor(x: FloatArray) -> FloatArray:
+        def floor(x: FloatArray | float) -> FloatArray:
             with np.errstate(invalid="ignore"):  # NaN, "cannot say", stays NaN
                 above = np.log1p(-MODEL_ERROR) + x - best
                 return np.asarray(np.logaddexp(above, np.log(MODEL_ERROR)))
 
-        none = floor(np.zeros_like(best))
-        ancestor, district, lean = (
-            floor(x) - none for x in (self.ancestor, self.district, self.lean)
-        )
-        return BayesFactors(self.scales, ancestor, district, lean, self.single, self.settled)
-
-    def _best(self) -> FloatArray:
-        """The largest log factor of each pair, "unrelated" (0) included, shape (p, p)."""
-        best = np.fmax(np.fmax(self.district, self.lean), 0.0)
-        for scale in self.ancestor:
-            best = np.fmax(best, np.fmax(scale, scale.T))
-        return np.asarray(best)
+        return self._changed(lambda x: floor(x) - floor(0.0))
 
     def coarse(self) -> BayesFactors:
         """The factors rounded to `STEP`."""
         # Adding 0 turns -0 into 0, which has one spelling.
-        ancestor, district, lean = (
-            np.round(x / STEP) * STEP + 0.0 for x in (self.ancestor, self.district, self.lean)
-        )
-        return replace(self, ancestor=ancestor, district=district, lean=lean)
+        return self._changed(lambda x: np.round(x / STEP) * STEP + 0.0)
 
     def own(self) -> Pooled:
         """The factors as evidence of one client, as they are; NaN where it cannot say."""
@@ -230,7 +206,9 @@ class BayesFactors(ReadOnlyArrays):
             ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
         known = ~np.isnan(ancestor) & ~np.isnan(self.district) & ~np.isnan(ancestor.T)
         i, j = np.nonzero(np.triu(known, 1))
-        log_missed = self.log_missed(missed)
+        # A target with a spouse moves two directions (T1): was one of the pair's missed?
+        own = np.log(missed) * np.array(self.single)
+        log_missed = np.asarray(np.fmin(own[:, None], own))
         inside = (self.district + log_missed)[i, j]
 
         def weak(a: IntArray, d: IntArray) -> FloatArray:
@@ -266,14 +244,6 @@ class BayesFactors(ReadOnlyArrays):
         district[i, j] = district[j, i] = found
         log_open = np.log(np.clip(share, LEAST_OPEN, MOST_OPEN)) + log_missed
         return replace(self, district=district), np.asarray(log_open)
-
-    def log_missed(self, missed: float | FloatArray) -> FloatArray:
-        """Log probability that a spouse of the pair's single-direction targets was missed, (p, p).
-
-        A target with a spouse moves two directions (T1).
-        """
-        own = np.log(missed) * np.array(self.single)
-        return np.asarray(np.fmin(own[:, None], own))
 
     def averaged(self, log_open: FloatArray | None = None) -> Pooled:
         """The client's evidence with districts averaged over.

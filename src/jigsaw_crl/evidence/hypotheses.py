@@ -45,7 +45,6 @@ __all__ = [
     "Hypothesis",
     "Meaning",
     "Multiple",
-    "Quantity",
     "hard_hypotheses",
     "quantities",
 ]
@@ -53,34 +52,32 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Multiple:
-    """A number, or a number times a quantity of the pair."""
+    """A number times a quantity of the pair, by its name in `quantities`: `0.5 * SIZE_I`."""
 
     factor: float
     of: str = "one"
 
+    def __rmul__(self, factor: float) -> Multiple:
+        return Multiple(factor * self.factor, self.of)
+
     def __str__(self) -> str:
         return f"{self.factor:g}" if self.of == "one" else f"{self.factor:g} {self.of}"
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """A quantity of a pair, by its name in `quantities`; `0.5 * SIZE_I` is a multiple of it."""
-
-    name: str
-
-    def __rmul__(self, factor: float) -> Multiple:
-        return Multiple(factor, self.name)
+    def mirrored(self) -> Multiple:
+        """The multiple of the pair (j, i)."""
+        swapped = {"_i": "_j", "_j": "_i"}.get(self.of[-2:], self.of[-2:])
+        return Multiple(self.factor, self.of[:-2] + swapped)
 
 
 # Length of c_i and c_j. Where c does not stand out from noise, half the lower quartile of those
 # that do: an ancestor's effect is then as small as it can be without being seen.
-SIZE_I, SIZE_J = Quantity("size_i"), Quantity("size_j")
+SIZE_I, SIZE_J = Multiple(1.0, "size_i"), Multiple(1.0, "size_j")
 # A standardised effect of 1, of j on i and of i on j, in units of the statistic that carries it
 # (T8).
-UNIT_I, UNIT_J = Quantity("unit_i"), Quantity("unit_j")
+UNIT_I, UNIT_J = Multiple(1.0, "unit_i"), Multiple(1.0, "unit_j")
 # Standard deviation of the inner product of two unrelated directions in p dimensions, `p^(−½)`; and
 # the same times either size.
-APART, APART_I, APART_J = Quantity("apart"), Quantity("apart_i"), Quantity("apart_j")
+APART, APART_I, APART_J = (Multiple(1.0, name) for name in ("apart", "apart_i", "apart_j"))
 
 
 def quantities(
@@ -111,10 +108,6 @@ def quantities(
     }
 
 
-def _multiple(value: float | Multiple) -> Multiple:
-    return value if isinstance(value, Multiple) else Multiple(float(value))
-
-
 @dataclass(frozen=True)
 class Component:
     """Scales of the three statistics under a hypothesis, and the component's weight.
@@ -133,22 +126,19 @@ class Component:
     weight: float | Multiple = 1.0
 
     @property
-    def scales(self) -> tuple[Multiple, Multiple, Multiple]:
-        return _multiple(self.qq), _multiple(self.qc), _multiple(self.cq)
+    def multiples(self) -> tuple[Multiple, ...]:
+        """The three scales and the weight."""
+        given = (self.qq, self.qc, self.cq, self.weight)
+        return tuple(x if isinstance(x, Multiple) else Multiple(float(x)) for x in given)
 
     def mirrored(self) -> Component:
         """The component of the pair (j, i)."""
-        return Component(*map(_mirror, (self.qq, self.cq, self.qc, self.weight)))
-
-
-def _mirror(value: float | Multiple) -> float | Multiple:
-    if not isinstance(value, Multiple):
-        return value
-    swapped = {"_i": "_j", "_j": "_i"}.get(value.of[-2:])
-    return value if swapped is None else replace(value, of=value.of[:-2] + swapped)
+        qq, qc, cq, weight = (x.mirrored() for x in self.multiples)
+        return Component(qq, cq, qc, weight)
 
 
 Meaning = Literal["unrelated", "leaning", "ancestor", "descendant", "district"]
+_MIRROR: dict[Meaning, Meaning] = {"ancestor": "descendant", "descendant": "ancestor"}
 
 
 @dataclass(frozen=True)
@@ -180,10 +170,11 @@ class Hypothesis:
 
     def mirrored(self) -> Hypothesis:
         """The same statement about the pair (j, i)."""
+        meaning = _MIRROR.get(self.meaning, self.meaning)
         return replace(
             self,
-            name=self.name.replace("ancestor", "descendant"),
-            meaning="descendant" if self.meaning == "ancestor" else self.meaning,
+            name=self.name.replace(self.meaning, meaning),
+            meaning=meaning,
             components=tuple(c.mirrored() for c in self.components),
             free=tuple({"i": "j", "j": "i"}[x] for x in self.free),
         )
@@ -204,9 +195,6 @@ class Hypotheses:
         names = [row.name for row in self.rows]
         if len(set(names)) < len(names):
             raise ValueError(f"two hypotheses have one name: {', '.join(names)}")
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def plus(self, *rows: Hypothesis) -> Hypotheses:
         """The table with further rows; an ancestor row brings its mirror image along."""
@@ -230,14 +218,8 @@ class Hypotheses:
     @cached_property
     def mirror(self) -> IntArray:
         """Position of each row's mirror image; its own if the row is symmetric."""
-        position = {row.name: k for k, row in enumerate(self.rows)}
-        names = [
-            row.name.replace("descendant", "ancestor")
-            if row.meaning == "descendant"
-            else row.mirrored().name
-            for row in self.rows
-        ]
-        return np.array([position[name] for name in names])
+        names = [row.name for row in self.rows]
+        return np.array([names.index(row.mirrored().name) for row in self.rows])
 
     @cached_property
     def free(self) -> BoolArray:
@@ -263,28 +245,18 @@ class Hypotheses:
 
         `sizes` are the quantities of each pair: see `quantities`.
         """
-
-        names, position, factor = self._multiples
-        known = np.stack([sizes[name] for name in names], axis=-1)
-        shape = (len(known), len(self.components), 4)
-        all_of = (known[:, position] * factor).reshape(shape)
+        flat = [x for _, c in self.components for x in c.multiples]
+        known = np.stack([sizes[x.of] for x in flat], axis=-1)
+        all_of = (known * [x.factor for x in flat]).reshape(len(known), len(self.components), 4)
         return np.ascontiguousarray(all_of[:, :, :3]), np.ascontiguousarray(all_of[:, :, 3])
-
-    @cached_property
-    def _multiples(self) -> tuple[list[str], IntArray, FloatArray]:
-        """Quantities, and for the scales and weight of each component which of them, how often."""
-        flat = [_multiple(x) for _, c in self.components for x in (*c.scales, c.weight)]
-        names = sorted({m.of for m in flat})
-        position = np.array([names.index(m.of) for m in flat])
-        return names, position, np.array([m.factor for m in flat])
 
     def __str__(self) -> str:
         lines = [("hypothesis", "<q_i,q_j>", "<q_i,c_j>", "<c_i,q_j>", "weight", "c is free")]
         for row in self.rows:
             for n, component in enumerate(row.components):
-                qq, qc, cq = map(str, component.scales)
                 name, free = (row.name, ", ".join(row.free)) if n == 0 else ("", "")
-                lines.append((name, qq, qc, cq, str(_multiple(component.weight)), free))
+                qq, qc, cq, weight = map(str, component.multiples)
+                lines.append((name, qq, qc, cq, weight, free))
         return "\n".join(f"{a:20}{b:16}{c:16}{d:16}{e:8}{f}".rstrip() for a, b, c, d, e, f in lines)
 
 
@@ -326,7 +298,7 @@ DISTRICT = Hypothesis(
 )
 
 HYPOTHESES = Hypotheses(
-    (UNRELATED, LEANING, DISTRICT), reference=Component(1.0 * APART, 1.0 * APART_J, 1.0 * APART_I)
+    (UNRELATED, LEANING, DISTRICT), reference=Component(APART, APART_J, APART_I)
 ).plus(
     ancestor("strong", STRONG),
     ancestor("weak", WEAK),

@@ -12,7 +12,7 @@ The last scale is "invisible": an effect that nobody can see, x = 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,47 +93,41 @@ class Pooled:
     @classmethod
     def sum(cls, n_scales: int, p: int, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """Weighted sum over clients: (weight, positions of its labels, evidence) each."""
-        total = cls.zero(n_scales, p)
-        for weight, members, evidence in parts:
-            total._add(members, evidence, weight)
-        return total
+        return cls.zero(n_scales, p)._plus(parts, 1)
 
     def minus(self, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """The sum without some of its parts."""
-        rest = self + Pooled.zero(self.n_scales, len(self.lean))
-        for weight, members, evidence in parts:
-            rest._add(members, evidence, weight, sign=-1)
-        return rest
+        return self._each(np.copy)._plus(parts, -1)
 
-    def _add(self, members: IntArray, evidence: Pooled, weight: float, sign: int = 1) -> None:
-        """Add the evidence of a client, in place."""
-        if weight == 0.0:
-            return
-        places = np.ix_(members, members)
-        for name in ("ancestor", "leaning", "lean"):
-            getattr(self, name)[(..., *places)] += sign * weight * getattr(evidence, name)
-        for name in ("in_doubt", "single", "n_clients"):
-            getattr(self, name)[places] += sign * getattr(evidence, name)
+    def _plus(self, parts: Iterable[tuple[float, IntArray, Pooled]], sign: int) -> Pooled:
+        """Add evidence of clients, in place."""
+        for weight, members, evidence in parts:
+            if weight == 0.0:
+                continue
+            places = np.ix_(members, members)
+            for name in ("ancestor", "leaning", "lean"):
+                getattr(self, name)[(..., *places)] += sign * weight * getattr(evidence, name)
+            for name in ("in_doubt", "single", "n_clients"):
+                getattr(self, name)[places] += sign * getattr(evidence, name)
+        return self
+
+    def _each(self, change: Callable[..., Any], *others: Pooled) -> Pooled:
+        """The function of each array, and of the same arrays of others."""
+        names = self.__dataclass_fields__
+        return Pooled(*(change(*(getattr(x, n) for x in (self, *others))) for n in names))
 
     def at(self, places: Any) -> Pooled:
         """The evidence at some places of the arrays: an index or a mask of pairs."""
         where = places if isinstance(places, tuple) else (places,)
-        return Pooled(*(getattr(self, name)[(..., *where)] for name in self.__dataclass_fields__))
+        return self._each(lambda x: x[(..., *where)])
 
     def where(self, chosen: BoolArray) -> Pooled:
         """The evidence about some pairs, and none about the others."""
-        parts = (getattr(self, name) for name in self.__dataclass_fields__)
-        return Pooled(*(np.where(chosen, x, np.zeros_like(x)) for x in parts))
-
-    def of(self, members: IntArray) -> Pooled:
-        """The evidence about some labels, in that order."""
-        return self.at(np.ix_(members, members))
+        return self._each(lambda x: np.where(chosen, x, np.zeros_like(x)))
 
     def __add__(self, other: Pooled) -> Pooled:
         """Evidence of both, about the same labels."""
-        return Pooled(
-            *(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__)
-        )
+        return self._each(np.add, other)
 
     def at_scales(self, n_scales: int) -> Pooled:
         """The same log-odds at every one of `n_scales` scales, for pooling with other clients."""
