@@ -110,9 +110,8 @@ def test_a_label_below_all_of_a_large_district_is_a_weak_member_of_it():
 def test_only_labels_that_may_have_been_missed_keep_a_single_direction_in_a_district():
     apart = np.full((3, 3), -1.0)
     factors = BayesFactors((0.5,), np.zeros((1, 3, 3)), apart, single=(True, True, False))
-    log_missed = factors.log_missed(np.array([1.0, 0.01, 0.5]))
-    assert log_missed[0, 2] == 0.0
-    assert log_missed[0, 1] == log_missed[2, 1] == pytest.approx(np.log(0.01))
+    log_open = factors.joint(np.array([1.0, 0.01, 0.5]))[1]
+    assert log_open[0, 1] == log_open[2, 1] == pytest.approx(log_open[0, 2] + np.log(0.01))
 
 
 def test_a_missed_direction_is_counted_once_however_many_clients_saw_one():

@@ -10,7 +10,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.white import whiten
-from jigsaw_crl.nullcone.pairs import statistics_of
+from jigsaw_crl.nullcone.delta import statistics_of
 from jigsaw_crl.nullcone.reading import see
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, estimate
 from jigsaw_crl.truth.simulate import Batches, Intervention, random_world

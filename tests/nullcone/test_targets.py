@@ -11,7 +11,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.client.white import White, whiten
-from jigsaw_crl.nullcone.pairs import statistics_of
+from jigsaw_crl.nullcone.delta import statistics_of
 from jigsaw_crl.nullcone.reading import see
 from jigsaw_crl.nullcone.readings import estimate
 from jigsaw_crl.nullcone.recovery import Recovery

@@ -77,27 +77,16 @@ def precisions(client: Client) -> dict[str | int, FloatArray]:
     The paper has one intervention per latent and one strength per label; other clients get an
     `InputError`.
     """
-    if client.n_latent != len(client.labels):
+    p, moments = client.n_latent, {x: client.second_moments(x) for x in client.labels}
+    if p != len(moments) or any(len(strengths) > 1 for strengths in moments.values()):
         raise InputError(
-            f"the paper's algorithms need one label per latent; this client has "
-            f"{client.n_latent} latents and {len(client.labels)} labels",
+            f"the paper's algorithms need one label per latent and one strength per label; this "
+            f"client has {p} latents, {len(moments)} labels and {len(client.regimes)} regimes",
             'Use method="null-cone".',
             client=client.name,
         )
-    Theta: dict[str | int, FloatArray] = {
-        0: fixed_rank_pinv(client.control_second_moment(), client.n_latent)
-    }
-    for label in client.labels:
-        moments = client.second_moments(label)
-        if len(moments) > 1:
-            raise InputError(
-                f"the label was applied at {len(moments)} strengths, the paper has one",
-                'Use method="null-cone", or keep one strength.',
-                client=client.name,
-                regime=label,
-            )
-        Theta[label] = fixed_rank_pinv(moments[0], client.n_latent)
-    return Theta
+    control: dict[str | int, FloatArray] = {0: fixed_rank_pinv(client.control_second_moment(), p)}
+    return control | {label: fixed_rank_pinv(given[0], p) for label, given in moments.items()}
 
 
 # -- notation -------------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
@@ -20,15 +19,7 @@ from jigsaw_crl.fragment.fragment import Fragment, Outcome
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.regime import column_space
 
-__all__ = [
-    "DEFAULT_TAU",
-    "TAU_GRID",
-    "PaperOrder",
-    "assemble_pairs",
-    "calibrate_tau",
-    "precisions_of",
-    "recover_fragment",
-]
+__all__ = ["DEFAULT_TAU", "TAU_GRID", "PaperOrder", "assemble_pairs", "recover_fragment"]
 
 # The value the paper recommends without calibration, and the grid it calibrates on.
 DEFAULT_TAU = 0.05
@@ -80,7 +71,13 @@ def recover_fragment(
     >>> fragment.is_block_ancestor("pump", "valve"), fragment.outcome.ok
     (True, True)
     """
-    tau = _checked_tau(tau, client=client.name)
+    tau = DEFAULT_TAU if tau is None else tau
+    if isinstance(tau, bool) or not isinstance(tau, Real) or not 0.0 < tau < 1.0:
+        raise InputError(
+            f"tau is {tau!r}",
+            f"Pass a number strictly between 0 and 1; the paper recommends {DEFAULT_TAU}.",
+            client=client.name,
+        )
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
         raise InputError(
             f"budget is {budget!r}",
@@ -143,20 +140,13 @@ def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArr
 
 @dataclass(frozen=True, eq=False)
 class _Changes:
-    """Row spaces of the precision changes of exact moments, in whitened coordinates.
+    """Row spaces of the precision changes of exact moments, in whitened coordinates."""
 
-    Parameters
-    ----------
-    Theta : mapping
-        For each label the projector onto `range(Δ_j)`; zeros under the key 0.
-    to_features : array, shape (n_features, p)
-        `L⁻ᵀ`: maps a whitened vector to a linear functional of X.
-    tau : float
-        The share of the singular values that rounding may hold.
-    """
-
+    # For each label the projector onto `range(Δ_j)`; zeros under the key 0.
     Theta: literal.Precisions
+    # `L⁻ᵀ`, shape (n_features, p): maps a whitened vector to a linear functional of X.
     to_features: FloatArray
+    # The share of the singular values that rounding may hold.
     tau: float
 
     def unfit(self, I: Sequence[Block]) -> str:
@@ -264,20 +254,14 @@ def _outcome(client: Client, n_blocks: int, search: BranchAndBound, unfit: str) 
 
 @dataclass(frozen=True)
 class PaperOrder:
-    """The output of Algorithm 3.
+    """The output of Algorithm 3."""
 
-    Parameters
-    ----------
-    pairs : frozenset of (str, str)
-        Every `(ancestor, descendant)` pair of the transitive closure, without pairs of a label
-        with itself.
-    cyclic : tuple of frozenset of str
-        Sets of labels that lie on a cycle of the clients' relations; `pairs` then holds both
-        directions between any two labels of a set. Empty when the relation is an order.
-    """
-
+    # Every (ancestor, descendant) pair of the transitive closure, without pairs of a label with
+    # itself.
     pairs: frozenset[tuple[str, str]]
-    cyclic: tuple[frozenset[str], ...] = ()
+    # Sets of labels that lie on a cycle of the clients' relations; `pairs` then holds both
+    # directions between any two labels of a set.
+    cyclic: tuple[frozenset[str], ...]
 
 
 def assemble_pairs(fragments: Iterable[Fragment]) -> PaperOrder:
@@ -327,55 +311,3 @@ def assemble_pairs(fragments: Iterable[Fragment]) -> PaperOrder:
     np.fill_diagonal(closed, False)
     pairs = frozenset((labels[a], labels[d]) for a, d in np.argwhere(closed).tolist())
     return PaperOrder(pairs, tuple(frozenset(labels[i] for i in c) for c in circles))  # line 7
-
-
-def _checked_tau(tau: object, *, client: str | None = None) -> float:
-    """τ as a float, the default for None; raises an `InputError` unless 0 < τ < 1."""
-    if tau is None:
-        return DEFAULT_TAU
-    if isinstance(tau, bool) or not isinstance(tau, Real) or not 0.0 < float(tau) < 1.0:
-        raise InputError(
-            f"tau is {tau!r}",
-            f"Pass a number strictly between 0 and 1; the paper recommends {DEFAULT_TAU}.",
-            client=client,
-        )
-    return float(tau)
-
-
-def calibrate_tau(
-    runs: Iterable[Callable[[float], float]], grid: Sequence[float] = TAU_GRID
-) -> float:
-    """The τ of the grid with the highest mean score over independent runs.
-
-    The paper's protocol uses, for each sample size, ten extra runs of data generation and
-    estimation with `score = E1 − E2 − E3`.
-
-    Parameters
-    ----------
-    runs : iterable of callables
-        Each takes τ and returns its score on one data set; larger is better.
-    grid : sequence of float
-        The candidates, by default 0.01, 0.02, …, 0.10.
-
-    Returns
-    -------
-    float
-        The best candidate; ties go to the one nearest to the default 0.05, then to the smaller.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.baseline import calibrate_tau
-    >>> calibrate_tau([lambda tau: -abs(tau - 0.02), lambda tau: -((tau - 0.04) ** 2)])
-    0.02
-    """
-    candidates = [_checked_tau(tau) for tau in grid]
-    scores = np.array([[float(run(tau)) for tau in candidates] for run in runs])
-    if scores.size == 0 or not np.isfinite(scores).all():
-        raise InputError(
-            "there is nothing to calibrate tau on",
-            "Pass at least one candidate and one run, and return a finite score from every run.",
-        )
-    # math.fsum: means, and therefore ties, do not depend on the order of the runs.
-    mean = dict(zip(candidates, (math.fsum(column) for column in scores.T.tolist()), strict=True))
-    ties = [tau for tau in candidates if mean[tau] == max(mean.values())]
-    return min(ties, key=lambda tau: (round(abs(tau - DEFAULT_TAU), 12), tau))

@@ -55,16 +55,10 @@ class Budget:
 
 @dataclass
 class BranchAndBound:
-    """The search for `literal.id_block_causal_order_fs`, with the result of the printed one.
-
-    Parameters
-    ----------
-    budget : Budget
-    undivided : tuple of str
-        Labels that became one last block because the budget ran out; empty otherwise.
-    """
+    """The search for `literal.id_block_causal_order_fs`, with the result of the printed one."""
 
     budget: Budget
+    # Labels that became one last block because the budget ran out.
     undivided: Block = ()
 
     def __call__(self, R: Sequence[str], W: FloatArray, Theta: Precisions, tau: float) -> Block:
@@ -84,22 +78,10 @@ class BranchAndBound:
 def best_set_of_size(
     changes: Sequence[FloatArray], r: int, tau: float, budget: Budget
 ) -> tuple[int, ...] | None:
-    """The set C of r labels with the largest `ρ_r(M(C))`, if that is at least 1 − τ.
+    """The set C of r labels with the largest `ρ_r(M(C))`; None if that is below 1 − τ.
 
-    Parameters
-    ----------
-    changes : sequence of arrays, each with s columns
-        `M_j` for each remaining label.
-    r : int
-        Size of the sets, at most the number of labels.
-    tau : float
-    budget : Budget
-        Each set or part of a set whose eigenvalues are computed counts.
-
-    Returns
-    -------
-    tuple of int, or None
-        Positions in `changes`, ascending; None when no set passes.
+    `changes` has M_j of each remaining label, and the result positions in it, ascending. Each set
+    or part of a set whose eigenvalues are computed counts for the budget.
     """
     grams = np.stack([M.T @ M for M in changes])
     energy = np.trace(grams, axis1=1, axis2=2)
@@ -152,13 +134,7 @@ def largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:
 
     Appended rows never decrease a σ_i and increase `Σ_{i ≤ r} σ_i²` by at most their energy
     (Ky Fan). The square root is concave, so the sum is largest when the smallest values are raised
-    to a common level.
-
-    Parameters
-    ----------
-    sigma : array, shape (N, r)
-        The r largest singular values of each of N matrices, ascending.
-    added : array, shape (N,)
+    to a common level. `sigma` has the r largest singular values of each of N matrices, ascending.
     """
     squares = sigma**2
     level = (np.cumsum(squares, axis=1) + added[:, None]) / np.arange(1, sigma.shape[1] + 1)

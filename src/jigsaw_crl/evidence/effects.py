@@ -24,8 +24,6 @@ __all__ = ["AT_DOSE", "INTERVAL", "TOTAL", "Effects", "Sizes", "rounded"]
 # What the number of an effect is. In a system that is not linear it depends on the dose.
 TOTAL, AT_DOSE = "total effect", "average effect at this dose"
 
-# One over ten to the number of digits.
-STEPS = 10.0 ** -np.arange(13.0)
 # Half of a 95 % interval in standard errors.
 INTERVAL = 1.959964
 
@@ -46,7 +44,7 @@ def rounded(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArra
 def _step(error: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = np.where(error > 0, np.ceil(np.log10(20.0 / error) - 1e-9), 12.0)
-    return np.asarray(STEPS[np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0).astype(np.intp)])
+    return np.asarray(10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,9 +32,8 @@ DECIMALS = 4
 # What decides is the difference of two log factors of a pair. Where it is small, so that it could
 # go either way, its sampling error is about 1: a file may round all of them to a sixteenth.
 STEP = 1 / 16
-# Steps of EM for the districts of a client, and the range of the share that it may find.
+# Steps of EM for the districts of a client.
 STEPS = 30
-LEAST_OPEN, MOST_OPEN = 0.01, 0.97
 # A weak hidden cause allows two statistics more to differ from zero than ancestry does.
 OCCAM = 0.5
 
@@ -190,17 +189,9 @@ class BayesFactors(ReadOnlyArrays):
         of the label, not one of each pair. So the share of pairs in one district and the
         probability that each label is weak are estimated from all pairs, by EM.
 
-        Parameters
-        ----------
-        missed : float or array of shape (p,)
-            Probability that the second direction of a target with a spouse was missed.
-
-        Returns
-        -------
-        BayesFactors
-            With the factors of "same district" that follow.
-        log_open : array, shape (p, p)
-            Log prior probability π that each pair lies in one district.
+        `missed` is the probability that the second direction of a target with a spouse was missed.
+        Returns the factors with those of "same district" that follow, and the log prior probability
+        π that each pair lies in one district.
         """
         with np.errstate(invalid="ignore"):
             ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
@@ -242,7 +233,7 @@ class BayesFactors(ReadOnlyArrays):
         district = self.district.copy()
         found = np.logaddexp.reduce(logs[3:], axis=0) - log_missed[i, j]
         district[i, j] = district[j, i] = found
-        log_open = np.log(np.clip(share, LEAST_OPEN, MOST_OPEN)) + log_missed
+        log_open = np.log(share) + log_missed
         return replace(self, district=district), np.asarray(log_open)
 
     def averaged(self, log_open: FloatArray | None = None) -> Pooled:
@@ -255,12 +246,8 @@ class BayesFactors(ReadOnlyArrays):
         and the same for leaning. A district is a property of the pair at this client, because it
         depends on what is hidden there, so it is averaged over before clients are added up. Where
         a hard intervention settles the pair, l_τ allows for hidden causes itself, and a district
-        speaks against: `x_τ = l_τ − log[(1 − π) + π e^{l_D}]`.
-
-        Parameters
-        ----------
-        log_open : array, shape (p, p), optional
-            log π; by default districts are what the client alone knows: see `joint`.
+        speaks against: `x_τ = l_τ − log[(1 − π) + π e^{l_D}]`. By default log π is what the client
+        alone knows: see `joint`.
         """
         if log_open is None:
             bayes, log_open = self.joint()

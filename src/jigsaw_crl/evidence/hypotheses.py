@@ -83,16 +83,10 @@ APART, APART_I, APART_J = (Multiple(1.0, name) for name in ("apart", "apart_i", 
 def quantities(
     size_i: FloatArray, size_j: FloatArray, dimension: int, ratio: FloatArray | float = 1.0
 ) -> dict[str, FloatArray]:
-    """The quantities of each pair that rows of the table may refer to.
+    """The quantities of each pair that rows of the table may refer to, shape (k,) each.
 
-    Parameters
-    ----------
-    size_i, size_j : array, shape (k,)
-        Length of c at either target.
-    dimension : int
-        Number of latents.
-    ratio : array, shape (k,), optional
-        `‖u_j − c_j‖/‖u_i − c_i‖`, for hard interventions (T8).
+    From the lengths of c at either target, the number of latents and, for hard interventions (T8),
+    the ratio `‖u_j − c_j‖/‖u_i − c_i‖`.
     """
     ratio = np.broadcast_to(ratio, size_i.shape)
     apart = np.full(len(size_i), dimension**-0.5)
@@ -133,8 +127,8 @@ class Component:
 
     def mirrored(self) -> Component:
         """The component of the pair (j, i)."""
-        qq, qc, cq, weight = (x.mirrored() for x in self.multiples)
-        return Component(qq, cq, qc, weight)
+        given = (self.qq, self.cq, self.qc, self.weight)
+        return Component(*(x.mirrored() if isinstance(x, Multiple) else x for x in given))
 
 
 Meaning = Literal["unrelated", "leaning", "ancestor", "descendant", "district"]

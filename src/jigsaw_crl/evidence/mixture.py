@@ -24,31 +24,23 @@ JITTER = 1e-9
 # files and sums stay finite.
 CERTAIN = 1e4
 # Entries that are worked on at once: their numbers stay in the cache.
-TOGETHER = 2000
+TOGETHER = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Statistics of pairs of regimes, in every reading.
+    """Statistics of pairs of regimes, in every reading."""
 
-    Parameters
-    ----------
-    first, second : array of int, shape (k,)
-        Regimes i and j of each pair.
-    values : array, shape (k, n_readings, 3)
-        (⟨q_i, q_j⟩, ⟨q_i, c_j⟩, ⟨c_i, q_j⟩).
-    covariance : array, shape (k, n_readings, 3, 3)
-    exists : array of bool, shape (k, n_readings)
-        Readings that both targets have.
-    free : array of bool, shape (k, n_readings, 2)
-        Is c_i, c_j free in this reading? Where it is not, the statistic with it does not exist.
-    """
-
+    # Regimes i and j of each pair, shape (k,).
     first: IntArray
     second: IntArray
+    # (⟨q_i, q_j⟩, ⟨q_i, c_j⟩, ⟨c_i, q_j⟩), shape (k, n_readings, 3), and their covariance.
     values: FloatArray
     covariance: FloatArray
+    # Readings that both targets have, shape (k, n_readings).
     exists: BoolArray
+    # Is c_i, c_j free in this reading, shape (k, n_readings, 2)? Where it is not, the statistic
+    # with it does not exist.
     free: BoolArray
 
     def of(self, chosen: BoolArray) -> Statistics:
@@ -60,10 +52,6 @@ class Statistics:
 
         If the intervention on j is hard, the effect of i on j is proportional to
         `⟨q_i, q_j⟩ − ⟨q_i, c_j⟩` in natural lengths (T8).
-
-        Parameters
-        ----------
-        hard_i, hard_j : array of bool, shape (k,)
         """
         to = np.broadcast_to(np.eye(3), (len(self.first), 3, 3)).copy()
         for row, hard in ((1, hard_j), (2, hard_i)):
@@ -122,12 +110,7 @@ def in_all(rows: FloatArray, hypotheses: Hypotheses) -> FloatArray:
 def _log_normals(g: FloatArray, C: FloatArray, used: BoolArray, scales: FloatArray) -> FloatArray:
     """`log N(g; 0, C + diag(v²))` up to a constant, shape (n_components, k).
 
-    Parameters
-    ----------
-    g, used : array, shape (3, k)
-        A statistic that is not used counts as known and zero.
-    C : array, shape (3, 3, k)
-    scales : array, shape (3, n_components, k)
+    A statistic that is not `used` counts as known and zero; `scales` are v, (3, n_components, k).
     """
     # In standard errors.
     precision = np.array([np.where(u & (C[a, a] > 0), C[a, a], 1.0) for a, u in enumerate(used)])

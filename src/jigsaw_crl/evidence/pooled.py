@@ -30,28 +30,17 @@ Shares = Sequence[float | FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """Log Bayes factors against "unrelated", of one client or summed over several.
+    """Log Bayes factors against "unrelated", of one client or summed over several."""
 
-    Parameters
-    ----------
-    ancestor : array, shape (n_scales + 1, p, p)
-        "Row is an ancestor of column", for each effect scale and for an invisible effect.
-    leaning : array, shape (n_scales + 1, p, p)
-        The same if the lines of targets with a single direction lean. At a client that saw one, the
-        larger of its factor and its lean: a lean excuses that client, not the others.
-    lean : array, shape (p, p)
-        "Unrelated, but a line leans", from the clients that saw a single direction.
-    in_doubt : array of int, shape (p, p)
-        Number of clients at which a target of the pair shows a single direction.
-    single : array of int, shape (p, p)
-        The same for the column's target alone.
-    n_clients : array of int, shape (p, p)
-        Number of clients that say something about the pair.
-    """
-
+    # "Row is an ancestor of column", for each effect scale and for an invisible effect, shape
+    # (n_scales + 1, p, p); and the same if the lines of targets with a single direction lean. At a
+    # client that saw one, that is the larger of its factor and its lean, which excuses no other.
     ancestor: FloatArray
     leaning: FloatArray
+    # "Unrelated, but a line leans", from the clients that saw a single direction, shape (p, p).
     lean: FloatArray
+    # Number of clients at which a target of the pair shows a single direction, at which that of the
+    # column does, and which say something about the pair.
     in_doubt: CountArray
     single: CountArray
     n_clients: CountArray
@@ -67,17 +56,7 @@ class Pooled:
     def of_client(
         cls, ancestor: FloatArray, lean: FloatArray, single: BoolArray, says: BoolArray
     ) -> Pooled:
-        """Evidence of one client.
-
-        Parameters
-        ----------
-        ancestor : array, shape (n_scales, p, p)
-        lean : array, shape (p, p)
-        single : array of bool, shape (p,)
-            Labels that show a single direction.
-        says : array of bool, shape (p, p)
-            Pairs about which the client says something.
-        """
+        """Evidence of one client; `single`: labels that show one direction; `says`: its pairs."""
         x = np.where(says, np.concatenate([ancestor, np.zeros((1, *lean.shape))]), 0.0)
         in_doubt = (single[:, None] | single) & says
         own = np.where(in_doubt, lean, 0.0)
@@ -145,14 +124,10 @@ class Pooled:
 
             log[(1 − m) e^A + m e^A'] − log[(1 − m) + m e^lean] .
 
-        Parameters
-        ----------
-        shares : sequence of float or array, optional
-            Weight of each scale, the invisible one last. By default the visible scales have equal
-            weights, as for one client on its own, and a single direction of the column counts
-            against its having ancestors, with probability `MISSED`.
-        leans : float or array of shape (p, p), optional
-            Probability of a lean; `MISSED` by default.
+        `shares` are the weights of the scales, the invisible one last. By default the visible
+        scales have equal weights, as for one client on its own, and a single direction of the
+        column counts against its having ancestors, with probability `MISSED`. `leans` is m, by
+        default `MISSED`.
         """
         alone = shares is None
         if shares is None:

@@ -6,8 +6,7 @@
 `readings`       a target's line, its c and its mean shift, in several readings
 `search`         the search for the candidate lines
 `exact`          exact moments: readings with a bound on rounding, and what they make certain
-`delta`          first-order errors of functions of two readings
-`pairs`          inner products of the readings of two targets, with their covariance
+`delta`          first-order errors of functions of two readings; inner products with theirs
 `choice`         the readings that fit all pairs best, and how sure they are
 `reading`        these steps in order: moments in, log Bayes factors out
 `effects`        hard interventions: are they? Total effects and the latents themselves

@@ -32,8 +32,7 @@ __all__ = ["constrained_functionals", "orthogonal_rows"]
 Single = npt.NDArray[Any]
 
 # The problem is mildly non-linear: a second round removes the second-order remainder.
-ROUNDS = 2
-MAX_STEPS = 200
+ROUNDS, MAX_STEPS = 2, 200
 # Root mean square of the products, in standard errors, at which the solver stops: a hundredth
 # of the sampling error does not change a functional visibly.
 RESIDUAL = 0.05

@@ -29,21 +29,14 @@ TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The reading chosen for every regime.
-
-    Parameters
-    ----------
-    reading : array of int, shape (r,)
-    margin : array, shape (r,)
-        By how much the log evidence falls if a regime takes its next best reading and the others
-        follow; ∞ where there is no other.
-    modes : tuple of (gain, reading, score)
-        The choice itself, and others: their evidence beyond it, at most 0, and for each regime the
-        evidence of it and its pairs when it takes each reading and the others keep theirs.
-    """
+    """The reading chosen for every regime."""
 
     reading: IntArray
+    # By how much the log evidence falls if a regime takes its next best reading and the others
+    # follow; ∞ where there is no other.
     margin: FloatArray
+    # The choice itself, and others: their evidence beyond it, at most 0, the readings, and for each
+    # regime and reading the evidence of it and its pairs when the others keep theirs, shape (r, s).
     modes: tuple[tuple[float, IntArray, FloatArray], ...]
 
     def log_weight(self, F: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
@@ -68,12 +61,8 @@ class Choice:
 def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
     """Choose a reading per regime.
 
-    Parameters
-    ----------
-    F : array, shape (r, r, s, s)
-        `F[i, j, s, t]`, with `F[j, i, t, s]` equal to it and zeros on the diagonal.
-    own : array, shape (r, s)
-        Log likelihood of each reading by the regime alone; `IMPOSSIBLE` where it does not exist.
+    `F[i, j, s, t]` equals `F[j, i, t, s]`, with zeros on the diagonal; `own[i, s]` is `IMPOSSIBLE`
+    where a reading does not exist.
     """
     rows = np.arange(len(own))
     # Readings are few: as many maxima of whole arrays are faster than many of three numbers.

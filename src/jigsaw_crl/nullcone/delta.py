@@ -14,6 +14,11 @@ of further vectors that f names), so that with the Gram matrix M of these in the
 `I + λuuᵀ + ucᵀ + cuᵀ` for a regime, `Cov(tr SN, tr S'N) = 2 tr(S M S' M)/n` and
 `Cov(v·e, v'·e) = vᵀMv'/n`.
 
+The statistics of a pair are the inner products `T = (u_i·u_j, u_i·c_j, c_i·u_j)`, with the
+derivatives `∂T/∂u_i = (u_j, c_j, 0)`, `∂T/∂c_i = (0, 0, u_j)` and the same with i and j exchanged.
+At second order the product of two free rotations adds `(p−1)/(α_i α_j) vvᵀ`, `v = (1, −λ_j, −λ_i)`.
+Exact moments have the errors of `exact`.
+
 In the arrays below, vectors and matrices are in the basis of the span, statistics come first, and
 the entries (pairs of readings) lie along the last axis.
 """
@@ -21,16 +26,21 @@ the entries (pairs of readings) lie along the last axis.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.nullcone.readings import ZERO, Readings
+from jigsaw_crl.evidence.mixture import TOGETHER, Statistics
+from jigsaw_crl.nullcone.exact import Rounding, exact_products
+from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings
 
-__all__ = ["C_I", "C_J", "U_I", "U_J", "Errors", "delta", "upper"]
+__all__ = ["C_I", "C_J", "U_I", "U_J", "Errors", "delta", "statistics_of"]
 
 # Places of the first four vectors of a basis.
 U_I, C_I, U_J, C_J = range(4)
+# Where each entry of a symmetric 3 × 3 matrix is in its upper triangle.
+FULL = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +95,6 @@ class Errors:
         )
 
 
-def upper(count: int) -> list[tuple[int, int]]:
-    """Entries of a symmetric matrix that `delta` gives, in its order."""
-    return [(a, b) for a in range(count) for b in range(a, count)]
-
-
 def delta(
     r: Errors,
     i: IntArray,
@@ -113,7 +118,7 @@ def delta(
     shift : array, shape (s, d, k), optional
         Derivatives by the shift of j's mean, if the statistics contain it.
     """
-    pairs = upper(len(a[0]))
+    pairs = list(combinations_with_replacement(range(len(a[0])), 2))
     C, turns = np.zeros((len(pairs), len(i))), []
     whole: FloatArray | float = 0.0
     for side, (own, x) in enumerate(((U_I, i), (U_J, j))):
@@ -180,3 +185,68 @@ def _of_forms(M: FloatArray, S: FloatArray, pairs: list[tuple[int, int]]) -> Flo
         W += M[:, b, None] * S[:, None, b]
     V = np.swapaxes(W, 1, 2)
     return 2.0 * np.stack([(W[a] * V[b]).sum(axis=(0, 1)) for a, b in pairs])
+
+
+def statistics_of(
+    readings: Readings, first: IntArray, second: IntArray, rounding: Rounding | None = None
+) -> Statistics:
+    """Statistics of the pairs (first[k], second[k]) in all readings (s, t), t running fastest.
+
+    With the `rounding` of exact moments, those in which rounding decides are left out.
+    """
+    has, n_readings = readings.has, READINGS**2
+    exists = (has[first][:, :, None] & has[second][:, None, :]).reshape(-1, n_readings)
+    s, t = np.divmod(np.arange(n_readings), READINGS)
+    free = np.ascontiguousarray(
+        np.broadcast_to(np.stack([s != ZERO, t != ZERO], axis=1), (*exists.shape, 2))
+    )
+    if rounding is not None:
+        T, C, told = exact_products(readings, rounding, first, second)
+        return Statistics(first, second, T, C, exists, free).of(told)
+    T, C = np.zeros((*exists.shape, 3)), np.zeros((*exists.shape, 3, 3))
+    pair, reading = np.nonzero(exists)
+    place = np.cumsum(has.ravel()).reshape(has.shape) - 1
+    i, j = place[first[pair], s[reading]], place[second[pair], t[reading]]
+    at = np.nonzero(has)
+    r = Errors.of(readings, *at)
+    flat = np.concatenate([readings.u[at], readings.c[at]])
+    G = flat @ flat.T
+    # The rows carry the sensors' noise that was taken off the moments.
+    noise = readings.white.noise
+    N = G if noise is None else G + flat @ noise @ flat.T
+    for k in range(0, len(pair), TOGETHER):
+        some = slice(k, k + TOGETHER)
+        values, errors = _products(r, G, N, max(len(flat[0]) - 1, 1), i[some], j[some])
+        here = pair[some], reading[some]
+        T[here], C[here] = values.T, errors[FULL].T.reshape(-1, 3, 3)
+    return Statistics(first, second, T, C, exists, free)
+
+
+def _products(
+    r: Errors, G: FloatArray, N: FloatArray, free: int, i: IntArray, j: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """T, shape (3, k), and its covariance, shape (6, k), of readings i and j.
+
+    `G` and `N` are inner products of all lines and then all c's, plain and in the metric of the
+    rows; `free` is the number of directions that a line can turn to.
+    """
+    m = len(r.lam)
+    rows = np.stack([i, i + m, j, j + m])
+    K = G[rows[:, None], rows]
+    R = K if N is G else N[rows[:, None], rows]
+    T = np.stack([K[U_I, U_J], K[U_I, C_J], K[C_I, U_J]])
+    a, b = np.zeros((2, 3, 4, len(i))), np.zeros((2, 3, 4, len(i)))
+    a[0, 0, U_J] = a[0, 1, C_J] = b[0, 2, U_J] = 1.0
+    a[1, 0, U_I] = a[1, 2, C_I] = b[1, 1, U_I] = 1.0
+    C = delta(r, i, j, K, R, (a[0], a[1]), (b[0], b[1]))
+    # The product of two free rotations.
+    both = free / (r.alpha[i] * r.alpha[j])
+    v = (1.0, -r.lam[j], -r.lam[i])
+    pairs = list(combinations_with_replacement(range(3), 2))
+    C += [both * v[x] * v[y] for x, y in pairs]
+    for place, zero in ((1, r.zero[j]), (2, r.zero[i])):
+        T[place, zero] = 0.0
+        for entry, pair in enumerate(pairs):
+            if place in pair:
+                C[entry, zero] = float(pair == (place, place))
+    return T, C

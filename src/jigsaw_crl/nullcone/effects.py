@@ -44,32 +44,17 @@ D_J = 4
 
 @dataclass(frozen=True, eq=False)
 class Revealed:
-    """What the hard interventions of a reading reveal; made by `reveal`.
-
-    Parameters
-    ----------
-    reading : Reading
-    regime : array of int, shape (p,)
-        The regime that stands for each label.
-    known : array of bool, shape (p,)
-        Labels whose line is known for sure.
-    shifted : array of bool, shape (p,)
-        Labels whose mean moved clearly.
-    sign : array, shape (p,)
-        What gives each line its direction.
-    up : tuple of int
-        See `Effects.up`.
-    u, c, d : array, shape (p, n_latent)
-        Line, c and shift of each label.
-    g : array, shape (p,)
-    """
+    """What the hard interventions of a reading reveal; made by `reveal`."""
 
     reading: Reading
+    # By label: the regime that stands for it, is its line known for sure, did its mean move
+    # clearly, and what gives the line its direction.
     regime: IntArray
     known: BoolArray
     shifted: BoolArray
     sign: FloatArray
-    up: tuple[int, ...]
+    up: tuple[int, ...]  # see `Effects.up`
+    # Line, c and shift of each label, shape (p, n_latent), and g.
     u: FloatArray
     c: FloatArray
     d: FloatArray
@@ -104,11 +89,7 @@ class Revealed:
     ) -> tuple[FloatArray, FloatArray]:
         """Effects of labels `cause` on labels `effect`, with their standard errors.
 
-        Parameters
-        ----------
-        effect, cause : array of int, shape (k,)
-        applied : bool
-            What the cause's intervention did as applied, in place of the total effect.
+        `applied`: what the cause's intervention did as applied, in place of the total effect.
         """
         i, j, targets, g = effect, cause, self.reading.targets, self.g
         B = np.stack([self.u[i], self.c[i], self.u[j], self.c[j], self.d[j]])
@@ -151,13 +132,7 @@ def reveal(reading: Reading, named: tuple[int, ...] = ()) -> Revealed:
 
     The direction of a line is that in which the sensor rises that the user named for the label;
     else that of the label's shift; and if none shows, that in which the sensor rises that carries
-    most of it.
-
-    Parameters
-    ----------
-    reading : Reading
-    named : tuple of int
-        The feature that is named for each label; −1 for none.
+    most of it. `named` has the feature that is named for each label; −1 for none.
     """
     targets, white, p = reading.targets, reading.targets.white, len(reading.hard)
     # The clearest of a label's regimes whose line is sure, and among equals the first.

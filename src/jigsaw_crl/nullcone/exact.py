@@ -48,17 +48,11 @@ BY_ZERO, BY_EFFECT = 14.0, 1_000.0
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """How far rounding may turn what is read of each regime, as angles, shape (r,) each.
+    """How far rounding may turn what is read of each regime, as angles, shape (r,) each."""
 
-    Parameters
-    ----------
-    error : array
-        Of either line; ∞ where there is none.
-    tilt : array
-        Of the one line of a regime of rank 1, if a second direction is hidden; 0 for other ranks.
-    """
-
+    # Of either line; ∞ where there is none.
     error: FloatArray
+    # Of the one line of a regime of rank 1, if a second direction is hidden; 0 for other ranks.
     tilt: FloatArray
 
 
@@ -135,7 +129,7 @@ def exact_readings(white: White, judged: Judged) -> tuple[Readings, Rounding]:
 def exact_products(
     readings: Readings, rounding: Rounding, i: IntArray, j: IntArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """T of `pairs` in all readings, its covariance, and the pairs in which rounding cannot decide.
+    """T of `delta` in all readings, its covariance, and the pairs in which rounding cannot decide.
 
     With b the standard error of a product of two lines, and c = ρ n' − ½λ u where n' is the unit
     vector of the other line and ρ half of ‖D‖₁, T has the covariance

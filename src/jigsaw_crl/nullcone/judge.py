@@ -58,25 +58,15 @@ SMALLEST_STEP = -0.7
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """How clearly each regime differs from the control; 1 is the edge of chance.
+    """How clearly each regime differs from the control, shape (r,); 1 is the edge of chance."""
 
-    Parameters
-    ----------
-    low, high : array, shape (r,)
-        Of the smallest and the largest eigenvalue.
-    third : array, shape (r,)
-        Of the next ones inwards: beyond `SEVERAL`, more than one target moved.
-    misfit : array, shape (r,)
-        See the module's docstring; NaN in few dimensions.
-    edges : array, shape (r, 2)
-        The interval of chance.
-    """
-
+    # By the smallest and the largest eigenvalue, and by the next ones inwards: beyond `SEVERAL`,
+    # more than one target moved.
     low: FloatArray
     high: FloatArray
     third: FloatArray
-    misfit: FloatArray
-    edges: FloatArray
+    misfit: FloatArray  # see the module's docstring; NaN in few dimensions
+    edges: FloatArray  # the interval of chance, shape (r, 2)
 
     @property
     def several(self) -> BoolArray:
@@ -85,13 +75,7 @@ class Judged:
 
 
 def beyond(values: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How far eigenvalues are below and above an interval, log scale; shape (..., k) each.
-
-    Parameters
-    ----------
-    values : array, shape (..., k)
-    edges : array, shape (..., 2)
-    """
+    """How far eigenvalues (..., k) are below and above intervals (..., 2), on a log scale."""
     size = np.log(np.maximum(values, np.finfo(np.float64).tiny))
     low, high = np.log(edges[..., :1]), np.log(edges[..., 1:])
     return np.asarray(size / low), np.asarray(size / high)

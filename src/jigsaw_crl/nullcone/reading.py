@@ -23,9 +23,9 @@ from jigsaw_crl.evidence.hypotheses import (
 from jigsaw_crl.evidence.mixture import Statistics, by_label, densities, in_all
 from jigsaw_crl.evidence.priors import STRONG
 from jigsaw_crl.nullcone.choice import Choice, choose_readings
+from jigsaw_crl.nullcone.delta import statistics_of
 from jigsaw_crl.nullcone.exact import Rounding, exact_readings
 from jigsaw_crl.nullcone.judge import Judged, excess_spread, pool
-from jigsaw_crl.nullcone.pairs import statistics_of
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, decided
 from jigsaw_crl.nullcone.second_targets import Second, second_targets
 
@@ -43,27 +43,14 @@ class Sight:
 
     Regimes are indexed by r (a label has several when it was applied at several strengths), labels
     by p.
-
-    Parameters
-    ----------
-    judged : Judged
-        Of the regimes as they are, second targets included.
-    targets : Readings
-    statistics : Statistics
-        Of all pairs of usable regimes of different labels.
-    second : Second
-    spread : float
-        See `excess_spread`.
-    rounding : Rounding or None
-        Of exact moments.
     """
 
-    judged: Judged
+    judged: Judged  # of the regimes as they are, second targets included
     targets: Readings
-    statistics: Statistics
+    statistics: Statistics  # of all pairs of usable regimes of different labels
     second: Second
-    spread: float
-    rounding: Rounding | None
+    spread: float  # see `excess_spread`
+    rounding: Rounding | None  # of exact moments
 
     def lean(self) -> FloatArray:
         """How far each single target's line leans on another one, in standard errors, shape (r,).
@@ -114,38 +101,23 @@ def see(given: White) -> Sight:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a client's moments say about its targets, before any decision.
-
-    Parameters
-    ----------
-    sight : Sight
-    targets : Readings
-        Under the claim on which interventions are hard.
-    choice : Choice
-        The readings that fit all pairs best.
-    hypotheses : Hypotheses
-    factors : array, shape (n_hypotheses, p, p)
-        Log Bayes factor of each hypothesis against the first, "unrelated"; NaN where unseen.
-    claimed : array, shape (n_hypotheses, p, p)
-        The same with what hard interventions add; `factors` itself if there are none.
-    hard : array of bool, shape (p,)
-        Labels whose intervention is hard.
-    sizes : array, shape (2, p, p)
-        ⟨q_a, c_d⟩ over the length of c_d, and its standard error; NaN where unseen.
-    statistics : Statistics
-        Without what they say about a c that was not moved.
-    density : array, shape (k, s · s, n_hypotheses)
-        Of every pair of regimes in every reading, as if every intervention were soft.
-    """
+    """What a client's moments say about its targets, before any decision."""
 
     sight: Sight
+    # The readings under the claim on which interventions are hard, and those that fit all pairs
+    # best.
     targets: Readings
     choice: Choice
     hypotheses: Hypotheses
+    # Log Bayes factor of each hypothesis against the first, "unrelated", and the same with what
+    # hard interventions add, shape (n_hypotheses, p, p); NaN where unseen.
     factors: FloatArray
     claimed: FloatArray
-    hard: BoolArray
+    hard: BoolArray  # labels whose intervention is hard, shape (p,)
+    # ⟨q_a, c_d⟩ over the length of c_d, and its standard error, shape (2, p, p); NaN where unseen.
     sizes: FloatArray
+    # Without what they say about a c that was not moved, and the density of every pair of regimes
+    # in every reading as if all interventions were soft, shape (k, s · s, n_hypotheses).
     statistics: Statistics
     density: FloatArray
 
@@ -162,13 +134,8 @@ class Reading:
         """The reading with lines and factors chosen again, for known relations of the labels.
 
         Where two lines of a target fit about as well, the relations tell which one is its own. All
-        other relations of a pair together keep the weight `RARE`.
-
-        Parameters
-        ----------
-        ancestor : array of bool, shape (p, p)
-        district : array of bool, shape (p, p), optional
-            Pairs inside a district; by default any pair may be.
+        other relations of a pair together keep the weight `RARE`. By default any pair may be in one
+        district.
         """
         s, table, density = self.statistics, self.hypotheses, self.density
         i, j = self.owner[s.first], self.owner[s.second]
@@ -191,18 +158,7 @@ class Reading:
 def read(
     sight: Sight, labels: int, *, hypotheses: Hypotheses = HYPOTHESES, hard: BoolArray | None = None
 ) -> Reading:
-    """The evidence of each pair.
-
-    Parameters
-    ----------
-    sight : Sight
-    labels : int
-        Number of labels, p.
-    hypotheses : Hypotheses
-        What may be true of a pair.
-    hard : array of bool, shape (p,), optional
-        Labels whose intervention is hard; none by default.
-    """
+    """The evidence of each pair of p labels, some of which have `hard` interventions."""
     targets, white, exact = sight.targets, sight.targets.white, sight.rounding is not None
     owner, dimension = white.owner, white.dimension
     hard = np.zeros(labels, dtype=bool) if hard is None else hard.copy()

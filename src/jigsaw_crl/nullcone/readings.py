@@ -121,11 +121,6 @@ def estimate(white: White) -> Readings:
     the size of the offset. The means of a client are used if ΣX is at most twice its expectation,
     or within chance, given that shifts share the control's error. Sensor noise, which the whitening
     leaves out, makes the errors of means larger: they have the covariance `I + noise`.
-
-    Parameters
-    ----------
-    white : White
-        Regimes about their own means.
     """
     p, errors = white.dimension, white.errors
     free = max(p - 1, 1)
@@ -233,11 +228,7 @@ def _describe(span: Span, white: White, w_mean: FloatArray) -> Readings:
 def decided(white: White, usable: BoolArray) -> Readings:
     """The readings with what is decided about every regime, from all of them together.
 
-    Parameters
-    ----------
-    white : White
-    usable : array of bool, shape (r,)
-        Regimes in which one target moved.
+    `usable` are the regimes in which one target moved.
     """
     found = estimate(white)
     usable = usable & found.usable

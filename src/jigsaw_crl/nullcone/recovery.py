@@ -74,14 +74,10 @@ class Recovery:
         confounding : {"allow", "none"}
             "none" when the client accesses every latent, so that no hidden cause joins two targets.
         rank_one : {"no-ancestor", "unsure"}, optional
-            What to conclude about a target whose intervention moved a single direction: that it has
-            no ancestor (right if every intervention changes the weights of all parents), or
-            nothing. By default nothing, unless it is hard or the moments are exact: those are of a
-            model in which interventions change weights.
-        white : White, optional
-            The client, whitened by its control; computed if None.
-        sight : Sight, optional
-            What was seen of the client before.
+            What to conclude about a target whose intervention moved a single direction: see
+            `recover_fragment`.
+        white, sight : White and Sight, optional
+            The client, whitened by its control, and what was seen of it before.
         doubted : float
             Where effects run both ways, or means do not fit: the chance of the misfits to a linear
             system below which the client is read without linearity.
@@ -122,11 +118,9 @@ class Recovery:
         """Labels with a regime that shows its target, shape (p,)."""
         if self.nonlinear is not None:
             return self.nonlinear.read
-        if self.metric_free is not None:
-            return np.ones(len(self.labels), dtype=bool)
-        seen = np.zeros(len(self.labels), dtype=bool)
-        np.logical_or.at(seen, self.reading.owner, self.reading.targets.usable)
-        return seen
+        owner = self.reading.owner[self.reading.targets.usable]
+        told = np.isin(np.arange(len(self.labels)), owner)
+        return told if self.metric_free is None else np.ones_like(told)
 
     @cached_property
     def single(self) -> BoolArray:
@@ -141,7 +135,7 @@ class Recovery:
     def _every(self, flag: BoolArray) -> BoolArray:
         """Seen labels all of whose usable regimes have a flag, shape (p,)."""
         every = self.seen.copy()
-        np.logical_and.at(every, self.reading.owner, flag | ~self.reading.targets.usable)
+        every[self.reading.owner[self.reading.targets.usable & ~flag]] = False
         return every
 
     @cached_property
@@ -179,27 +173,21 @@ class Recovery:
     @cached_property
     def bayes(self) -> BayesFactors:
         """The reading's factors, without those of labels about whose ancestors nothing is said."""
-        if self.nonlinear is not None:
-            return self.nonlinear.bayes(self.reading.hypotheses)
-        if self.metric_free is not None:
-            return self.metric_free
         sure = self._sure & self._sure[:, None]
         factors = np.where(sure, self.reading.claimed, self.reading.factors)
         return self._bayes(factors, self.settled)
 
     @cached_property
-    def _without_claims(self) -> BayesFactors:
-        """The factors as if every intervention were soft, for districts and blocks.
-
-        In a system that is not linear, soft interventions say nothing.
-        """
-        if self.nonlinear is not None or not self.reading.hard.any():
-            return self.bayes
-        if self.metric_free is not None:
-            return self.metric_free
-        return self._bayes(self.reading.factors, np.zeros_like(self.settled))
+    def soft(self) -> BayesFactors:
+        """The factors as if every intervention were soft, for districts and blocks."""
+        none = np.zeros_like(self.settled)
+        return self._bayes(self.reading.factors, none) if self.reading.hard.any() else self.bayes
 
     def _bayes(self, factors: FloatArray, settled: BoolArray) -> BayesFactors:
+        if self.nonlinear is not None:
+            return self.nonlinear.bayes(self.reading.hypotheses)
+        if self.metric_free is not None:
+            return self.metric_free
         hypotheses, factors = self.reading.hypotheses, factors.copy()
         for row in hypotheses.where("ancestor"):
             factors[row, self._unsaid & ~settled] = np.nan
@@ -207,7 +195,7 @@ class Recovery:
 
     def fragment(self, *, basis: bool = True) -> Fragment:
         """The client's fragment, from its own data alone, with the latent basis if `basis`."""
-        structure, exact, carried = decide(self._without_claims), self.reading.exact, None
+        structure, exact, carried = decide(self.soft), self.reading.exact, None
         if not self._otherwise:
             whole = self.reading.hard & self.revealed.known
             carried = Loadings(*self.revealed.loadings(self.variances), tuple(whole.tolist()))
@@ -221,7 +209,7 @@ class Recovery:
             method="null-cone",
             labels=self.labels,
             bayes=None if exact else self.bayes,
-            soft=None if exact or not self.reading.hard.any() else self._without_claims,
+            soft=None if exact or not self.reading.hard.any() else self.soft,
             statements=self._statements(structure) if exact else None,
             n_samples=self.n_samples,
             outcome=self._outcome(),
@@ -252,7 +240,7 @@ class Recovery:
 
         Its evidence and statements stay the client's own.
         """
-        reading, soft = self.reading, self._without_claims
+        reading, soft = self.reading, self.soft
         if not self.reading.exact and not self._otherwise:
             ancestor = order.restrict(self.labels).matrix
             reading = reading.given(ancestor)
@@ -296,7 +284,7 @@ class Recovery:
     def _statements(self, structure: Structure) -> Statements:
         """What exact moments make certain: across districts, and below hard interventions."""
         silent = ~self.seen | (not self.reading.targets.identified)
-        ancestor = certain(self._without_claims, structure.same_district)
+        ancestor = certain(self.soft, structure.same_district)
         ancestor[silent] = CANNOT_SAY
         ancestor[:, silent | self._unsaid] = CANNOT_SAY
         # Log factors of exact moments are certain either way. "District" is no ancestry here.
@@ -327,58 +315,53 @@ class Recovery:
     def unread(self) -> tuple[ReadingNote, ...]:
         """What was not used or not told, each with the measurement that decided so."""
         if self.nonlinear is not None:
-            return tuple(self._bent())
-        if self.metric_free is not None:
-            return ()
+            return tuple(self._bent(self.nonlinear))
+        return () if self.metric_free is not None else tuple(self._notes())
+
+    def _notes(self) -> Iterator[ReadingNote]:
         sight, targets, owner = self.reading.sight, self.reading.targets, self.reading.owner
-        third, lean = sight.judged.third, sight.lean()
-        found = []
+        third, lean, labels = sight.judged.third, sight.lean(), self.labels
         if not targets.means_fit:
-            found.append(ReadingNote(None, "batch-offset", round(targets.misfit, 2), MISFIT))
+            yield ReadingNote(None, "batch-offset", round(targets.misfit, 2), MISFIT)
         for i in np.unique(owner[lean > LEANS]).tolist():
             value = float(lean[owner == i].max())
-            found.append(ReadingNote(self.labels[i], "leaning-lines", round(value, 2), LEANS))
+            yield ReadingNote(labels[i], "leaning-lines", round(value, 2), LEANS)
         if sight.spread > 1:
             edge = spread_edge(targets.white.dimension, len(owner))
-            found.append(ReadingNote(None, "excess-spread", round(sight.spread, 2), edge))
-        found += self.contradicted
+            yield ReadingNote(None, "excess-spread", round(sight.spread, 2), edge)
+        yield from self.contradicted
         for i in np.flatnonzero(self.mean_alone).tolist():
             value = float(targets.change[owner == i].max())
-            found.append(ReadingNote(self.labels[i], "mean-only", round(value, 3), 1.0))
+            yield ReadingNote(labels[i], "mean-only", round(value, 3), 1.0)
         for r in np.flatnonzero(sight.second.found).tolist():
-            label, other = (self.labels[owner[x]] for x in (r, sight.second.regime[r]))
-            value = round(float(third[r]), 3)
-            found.append(ReadingNote(label, "off-target", value, 1.0, other))
+            label, other = (labels[owner[x]] for x in (r, sight.second.regime[r]))
+            yield ReadingNote(label, "off-target", round(float(third[r]), 3), 1.0, other)
         for i in np.flatnonzero(~self.seen).tolist():
-            own = owner == i
-            label, refused = self.labels[i], own & sight.second.refused
+            refused = (owner == i) & sight.second.refused
             if refused.any():
                 value = float(third[refused].max())
                 limit = SEVERAL if value > SEVERAL else 1.0
-                found.append(ReadingNote(label, "several-targets", round(value, 3), limit))
+                yield ReadingNote(labels[i], "several-targets", round(value, 3), limit)
             else:
-                value = float(targets.strength[own].max())
-                found.append(ReadingNote(label, "weak-intervention", round(value, 3), 1.0))
-        return tuple(found)
+                value = float(targets.strength[owner == i].max())
+                yield ReadingNote(labels[i], "weak-intervention", round(value, 3), 1.0)
 
-    def _bent(self) -> Iterator[ReadingNote]:
+    def _bent(self, read: Nonlinear) -> Iterator[ReadingNote]:
         """Labels whose responses bend, and those that peeling does not explain."""
-        assert self.nonlinear is not None
 
         def exponent(probability: float) -> float:
             return round(-float(np.log10(max(probability, 1e-300))), 1)
 
-        limit = BENT / max(int((~np.isnan(self.nonlinear.bends)).sum()), 1)
+        limit = BENT / max(int((~np.isnan(read.bends)).sum()), 1)
         # Where no misfit is clear by itself, the clearest one is named.
-        clearest = max(limit, float(np.nanmin(self.nonlinear.bends)) * (1 + 1e-9))
+        clearest = max(limit, float(np.nanmin(read.bends)) * (1 + 1e-9))
         for i, label in enumerate(self.labels):
-            value = float(self.nonlinear.bends[i])
-            left = float(self.nonlinear.unexplained[i])
+            value, left = float(read.bends[i]), float(read.unexplained[i])
             if left < limit:
                 yield ReadingNote(label, "several-targets", exponent(left), exponent(limit))
             elif value < clearest:
                 yield ReadingNote(label, "nonlinear-response", exponent(value), exponent(limit))
-            elif not self.nonlinear.read[i]:
+            elif not read.read[i]:
                 strength = float(self.reading.targets.strength[self.reading.owner == i].max())
                 yield ReadingNote(label, "no-shift", round(strength, 3), 1.0)
 
@@ -401,38 +384,34 @@ class Recovery:
                 "Use interventions that change how the target depends on its parents, or take more "
                 "rows.",
             )
+
+        def named(which: BoolArray) -> str:
+            names = [label for label, k in zip(self.labels, which, strict=True) if k]
+            return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
+
         if not self.seen.all():
             return Outcome(
                 "partial",
-                f"Nothing is said about {self._named(~self.seen)}: the regime is too weak to see "
-                "or moved several targets.",
+                f"Nothing is said about {named(~self.seen)}: the regime is too weak to see or "
+                "moved several targets.",
                 "See the findings.",
             )
-        single = self._alike & ~self.mean_alone
-        parts = []
-        if self.mean_alone.any():
-            parts.append(
-                f"the interventions on {self._named(self.mean_alone)} moved the mean and nothing "
-                "else, so nothing is said about their ancestors"
-            )
+        parts, remedy, single = [], "", self._alike & ~self.mean_alone
         if single.any():
-            parts.append(
-                f"one direction moved for {self._named(single)}, whose ancestors stay open"
+            parts = [f"one direction moved for {named(single)}, whose ancestors stay open"]
+            remedy = (
+                "A label without ancestors and an intervention on noise alone look alike. If "
+                "every intervention changes how its target depends on its causes, say so: "
+                "rank_one='no-ancestor' (--rank-one no-ancestor)."
             )
-        if parts:
-            return Outcome(
-                "ok",
-                f"recovered; {'; '.join(parts)}",
+        if self.mean_alone.any():
+            parts.insert(
+                0,
+                f"the interventions on {named(self.mean_alone)} moved the mean and nothing else, "
+                "so nothing is said about their ancestors",
+            )
+            remedy = (
                 "Use interventions that change how the target depends on its parents, or its "
                 "spread."
-                if self.mean_alone.any()
-                else "A label without ancestors and an intervention on noise alone look alike. If "
-                "every intervention changes how its target depends on its causes, say so: "
-                "rank_one='no-ancestor' (--rank-one no-ancestor).",
             )
-        return Outcome()
-
-    def _named(self, which: BoolArray) -> str:
-        """The first of some labels, for a message."""
-        names = [label for label, k in zip(self.labels, which, strict=True) if k]
-        return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}"
+        return Outcome("ok", f"recovered; {'; '.join(parts)}", remedy) if parts else Outcome()

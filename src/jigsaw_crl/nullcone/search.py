@@ -67,17 +67,8 @@ def span_of(white: White) -> Span:
 def search(span: Span, w_mean: FloatArray, w_cov: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The best two maxima of F (slots 0, 1) and the maximum of G (slot 2) of every regime.
 
-    Parameters
-    ----------
-    span : Span
-    w_mean, w_cov : array, shape (r,)
-
-    Returns
-    -------
-    x : array, shape (r, 3, k)
-        Unit lines in the coordinates of the span.
-    height : array, shape (r, 3)
-        F and G there; −inf where there is none.
+    Unit lines in the coordinates of the span, shape (r, 3, k), and F and G there, shape (r, 3):
+    −inf where there is none.
     """
     values, vectors = np.linalg.eigh(span.first)
     high, low = vectors[:, :, -1], vectors[:, :, 0]

@@ -39,18 +39,10 @@ __all__ = ["Structure", "decide", "joined_by_others"]
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A client's structure over label indices.
+    """A client's structure over label indices; matrices of shape (p, p)."""
 
-    Parameters
-    ----------
-    same_district : array of bool, shape (p, p)
-        An equivalence relation.
-    ancestor : array of bool, shape (p, p)
-        Node-level ancestry, closed.
-    """
-
-    same_district: BoolArray
-    ancestor: BoolArray
+    same_district: BoolArray  # an equivalence relation
+    ancestor: BoolArray  # node-level ancestry, closed
 
     @cached_property
     def reach(self) -> BoolArray:
@@ -71,13 +63,8 @@ def decide(
 ) -> Structure:
     """Structure from log Bayes factors against "unrelated".
 
-    Parameters
-    ----------
-    bayes : BayesFactors
-    order : PartialOrder, optional
-        The assembled order, if it is known: only the districts are then open.
-    labels : tuple of str
-        The client's labels; needed with `order`, which may have more.
+    If the assembled order is known, only the districts are open; it may have more than the client's
+    `labels`.
     """
     known = ~np.isnan(bayes.district)
     upper = np.triu(known, 1)
@@ -142,14 +129,8 @@ def _share(factor: FloatArray, prior: float) -> float:
 def _districts(factor: FloatArray, edge: FloatArray, missed: FloatArray) -> BoolArray:
     """The most probable districts, grown by the best merge of two, as an equivalence relation.
 
-    Parameters
-    ----------
-    factor : array, shape (p, p)
-        l of the module's docstring.
-    edge : array, shape (p, p)
-        e, below 1.
-    missed : array, shape (p,)
-        What a label adds to the sum when it joins its first district.
+    `factor` and `edge` are l and e of the module's docstring, shape (p, p); `missed` is what a
+    label adds to the sum when it joins its first district, shape (p,).
     """
     p, group = len(factor), np.arange(len(factor))
     total, none, missed = factor.copy(), np.log1p(-edge), missed.copy()

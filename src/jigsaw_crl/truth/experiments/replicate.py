@@ -5,6 +5,7 @@ The methods that are compared have one signature; all get the same data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -141,7 +142,10 @@ def chosen_tau(plan: Plan, task: Task, finished: Mapping[str, Record]) -> float 
     ]
     if not scores:
         return baseline.DEFAULT_TAU
-    return baseline.calibrate_tau([s.__getitem__ for s in scores], plan.candidates(task.scenario))
+    # math.fsum: ties do not depend on the order of the runs. The τ nearest to the default wins.
+    mean = {tau: math.fsum(s[tau] for s in scores) for tau in plan.candidates(task.scenario)}
+    ties = [tau for tau, score in mean.items() if score == max(mean.values())]
+    return min(ties, key=lambda tau: (round(abs(tau - baseline.DEFAULT_TAU), 12), tau))
 
 
 def _errors(world: World, done: Recovered) -> tuple[float, float, float]:
