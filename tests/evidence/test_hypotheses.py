@@ -48,10 +48,9 @@ def recovered(table, seed):
     for k in range(world.n_clients):
         client = world.client(k, n_samples=5_000)
         reading = read(client, hypotheses=table)
-        single = (False,) * len(client.labels)
-        bayes = BayesFactors.of(
-            reading.factors, table, single, np.zeros(reading.factors.shape[1:], bool)
-        )
+        parts = (reading.factors[table.where(x)] for x in ("ancestor", "district", "leaning"))
+        ancestor, (district,), (lean,) = parts
+        bayes = BayesFactors(table.scales, ancestor, district, lean)
         blocks = tuple(frozenset([label]) for label in client.labels)
         order = PartialOrder.from_pairs(blocks, [])
         fragments.append(

@@ -24,10 +24,8 @@ in the code    in the paper
 `prec`         ≺: pairs `(C, B)` with C ≺ B, which means that B is a block *ancestor* of C
 =============  =================================================================================
 
-Nothing here is tuned: matrices are n_k × n_k, and all label sets of a size are tried, so the work
-is exponential in the size of the largest block: up to `2^m − 1` sets for m labels. Use it to check
-and to understand. `jigsaw_crl.baseline.recover_fragment` runs Algorithm 2-FS on smaller matrices
-and with a faster search; for exact moments τ is their rounding error.
+All label sets of a size are tried, up to `2^m − 1` sets for m labels. Use it to check and to
+understand; `jigsaw_crl.baseline.recover_fragment` is faster.
 """
 
 from __future__ import annotations
@@ -41,23 +39,6 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.regime import fixed_rank_pinv
-
-__all__ = [
-    "P",
-    "block_rq",
-    "id_block_ancestor",
-    "id_block_ancestor_fs",
-    "id_block_causal_order",
-    "id_block_causal_order_fs",
-    "id_global_causal_order",
-    "largest_ratio",
-    "off",
-    "precisions",
-    "rho",
-    "rounding",
-    "rows",
-    "stacked",
-]
 
 Block = tuple[str, ...]
 Rows = Mapping[str, FloatArray]

@@ -86,9 +86,9 @@ def recover_fragment(
         )
     search, unfit = BranchAndBound(Budget(int(budget))), ""
     if client.is_population:
-        changes = _changes_of(client)
-        I, prec, white = literal.id_block_causal_order_fs(changes.Theta, changes.tau, search)
-        Q, unfit = _rows(I, prec, white @ changes.to_features.T), changes.unfit(I)
+        Theta, to_features, tau = _changes_of(client)
+        I, prec, white = literal.id_block_causal_order_fs(Theta, tau, search)
+        Q, unfit = _rows(I, prec, white @ to_features.T), _unfit(I, Theta, tau)
     else:
         Theta, U = precisions_of(client)
         I, prec, Q = literal.id_block_causal_order_fs(Theta, tau, search)
@@ -113,9 +113,8 @@ def recover_fragment(
 def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArray]:
     """Θ̂⁽ʲ⁾ of each label and, under the key 0, of the control, in the space of the latents.
 
-    The second value is U, shape (n_features, p): an orthonormal basis of the column space of X, in
-    which inner products and singular values are kept and matrices are p_k × p_k. A label has a
-    stack of matrices, one for each strength.
+    The second value is U, shape (n_features, p): an orthonormal basis of the column space of X. A
+    label has a stack of matrices, one for each strength.
     """
     control = client.control_second_moment()
     U = column_space(control, client.n_latent)
@@ -138,47 +137,36 @@ def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArr
     return Theta, U
 
 
-@dataclass(frozen=True, eq=False)
-class _Changes:
-    """Row spaces of the precision changes of exact moments, in whitened coordinates."""
-
-    # For each label the projector onto `range(Δ_j)`; zeros under the key 0.
-    Theta: literal.Precisions
-    # `L⁻ᵀ`, shape (n_features, p): maps a whitened vector to a linear functional of X.
-    to_features: FloatArray
-    # The share of the singular values that rounding may hold.
-    tau: float
-
-    def unfit(self, I: Sequence[Block]) -> str:
-        """Why the blocks are not reliable; empty if they are."""
-        idle = [j for j, Theta in self.Theta.items() if isinstance(j, str) and not Theta.any()]
-        if idle:
-            return f"{', '.join(idle)} changed nothing"
-        W = np.zeros((0, len(self.Theta[0])))
-        for C in reversed(I):
-            _, sigma, right = np.linalg.svd(literal.off(literal.stacked(self.Theta, C), W))
-            found = int(np.count_nonzero(sigma > self.tau * sigma.sum()))
-            if found != len(C):
-                return (
-                    "the number of directions in which a block's labels change the precision is "
-                    "not its number of labels; two labels may share a target"
-                )
-            W = np.concatenate([W, right[:found]])
-        return ""
+def _unfit(I: Sequence[Block], Theta: literal.Precisions, tau: float) -> str:
+    """Why blocks from exact moments are not reliable; empty if they are."""
+    idle = [j for j, change in Theta.items() if isinstance(j, str) and not change.any()]
+    if idle:
+        return f"{', '.join(idle)} changed nothing"
+    W = np.zeros((0, len(Theta[0])))
+    for C in reversed(I):
+        _, sigma, right = np.linalg.svd(literal.off(literal.stacked(Theta, C), W))
+        found = int(np.count_nonzero(sigma > tau * sigma.sum()))
+        if found != len(C):
+            return (
+                "the number of directions in which a block's labels change the precision is not "
+                "its number of labels; two labels may share a target"
+            )
+        W = np.concatenate([W, right[:found]])
+    return ""
 
 
-def _changes_of(client: Client) -> _Changes:
-    """The row spaces of Θ⁽ʲ⁾ − Θ⁽⁰⁾ of a client with exact moments.
+def _changes_of(client: Client) -> tuple[literal.Precisions, FloatArray, float]:
+    """The row spaces of Θ⁽ʲ⁾ − Θ⁽⁰⁾ of a client with exact moments, in whitened coordinates.
 
-    The paper's rule needs dimensions of sums of these spaces, which do not depend on the inner
-    product. So they are taken in coordinates whitened by the control, `C₀ = L Lᵀ` on its
-    p-dimensional column space: with `Δ_j = L⁻¹ C_j L⁻ᵀ − I`,
+    For each label the projector onto it (zeros under the key 0), what maps a whitened vector to a
+    functional of X, and τ, the share of the singular values that rounding may hold.
+
+    In coordinates whitened by the control, `C₀ = L Lᵀ`, with `Δ_j = L⁻¹ C_j L⁻ᵀ − I`,
 
         Θ⁽ʲ⁾ − Θ⁽⁰⁾ = L⁻ᵀ [(I + Δ_j)⁻¹ − I] L⁻¹ ,   so   row{Θ⁽ʲ⁾ − Θ⁽⁰⁾} = L⁻ᵀ range(Δ_j) .
 
-    Data of condition number κ then lose a factor κ in accuracy, not κ²: the rounding error of Δ is
-    at most about `d·eps·κ·‖I + Δ‖`, and a smaller singular value counts as zero. The spaces of
-    different blocks are orthogonal here, so errors do not accumulate from block to block.
+    The rounding error of Δ is at most about `d·eps·κ·‖I + Δ‖`, and a smaller singular value counts
+    as zero. The spaces of different blocks are orthogonal here, so errors do not accumulate.
     """
     p = client.n_latent
     values, vectors = np.linalg.eigh(client.control_second_moment())
@@ -203,7 +191,7 @@ def _changes_of(client: Client) -> _Changes:
         smallest = min(smallest, *s[real].tolist(), 1.0)
         Theta[label] = right[: len(s)][real].T @ right[: len(s)][real]
     # A singular vector of size s is off by rounding/s (Wedin).
-    return _Changes(Theta, to_features, min(rounding / smallest, 0.5))
+    return Theta, to_features, min(rounding / smallest, 0.5)
 
 
 def _rows(I: Sequence[Block], prec: literal.Order, spaces: FloatArray) -> FloatArray:

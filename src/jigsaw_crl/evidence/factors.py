@@ -9,7 +9,6 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
 from jigsaw_crl.evidence.priors import (
     IN_DISTRICT,
@@ -82,19 +81,6 @@ class BayesFactors(ReadOnlyArrays):
         self._copy_read_only("ancestor", "district", "lean")
         self._copy_read_only("settled", dtype=bool)
 
-    @classmethod
-    def of(
-        cls,
-        factors: FloatArray,
-        hypotheses: Hypotheses,
-        single: tuple[bool, ...],
-        settled: BoolArray,
-    ) -> BayesFactors:
-        """From the factors of every hypothesis, shape (n_hypotheses, p, p)."""
-        (district,), (lean,) = hypotheses.where("district"), hypotheses.where("leaning")
-        ancestor = factors[hypotheses.where("ancestor")]
-        return cls(hypotheses.scales, ancestor, factors[district], factors[lean], single, settled)
-
     def _changed(self, change: Callable[[FloatArray], FloatArray]) -> BayesFactors:
         """The same with all log factors changed by a function."""
         parts = {x: change(getattr(self, x)) for x in ("ancestor", "district", "lean")}
@@ -126,10 +112,8 @@ class BayesFactors(ReadOnlyArrays):
     def bounded(self) -> BayesFactors:
         """The factors if the client is wrong about a pair with probability ε = `MODEL_ERROR`.
 
-        Data that say nothing are as probable under every hypothesis as under the best one, whose
-        log factor is M. So each log factor l becomes `log[(1 − ε) e^{l − M} + ε]`, less the same of
-        "unrelated" (l = 0). What is near the best stays; no two hypotheses differ by more than
-        `log 1/ε`, whatever the client says.
+        With M that of the best hypothesis, each log factor l becomes `log[(1 − ε) e^{l − M} + ε]`,
+        less the same of "unrelated" (l = 0): no two hypotheses differ by more than `log 1/ε`.
         """
         best = np.fmax(np.fmax(self.district, self.lean), 0.0)
         for scale in self.ancestor:

@@ -149,15 +149,8 @@ def by_label(
     A hypothesis is averaged over the readings in which it is possible, and over the regimes of two
     labels. The regimes of a label share the other label's error, so their evidence does not simply
     add; the average never claims more than one pair of regimes would. NaN where no pair of regimes
-    says anything.
-
-    Parameters
-    ----------
-    rows : array, shape (k, n_readings, n_hypotheses)
-    log_weight : array, shape (k, n_readings)
-        Log weight of each reading, up to a constant per pair.
-    owner : array of int, shape (r,)
-        Label of each regime.
+    says anything. `rows` and `log_weight` are by pair and reading, `owner` has the label of each
+    regime.
     """
     s = statistics
     weight, each = np.where(s.exists, log_weight, -np.inf).T, rows.T

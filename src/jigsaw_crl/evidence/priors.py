@@ -4,20 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "IN_DISTRICT",
-    "MISSED",
-    "MODEL_ERROR",
-    "ONE_WEAK",
-    "OPEN_PAIRS",
-    "OPEN_SHARE",
-    "PAIR_COST",
-    "STRONG",
-    "WEAK",
-    "WEAK_LABELS",
-    "WEAK_PAIRS",
-]
-
 # Sizes of an effect on c, in units of the length of c: plain effects and weak ones. A third scale
 # is not in the table of a client: an effect that is too small to see, whose factor is 1.
 STRONG, WEAK = 0.5, 0.08

@@ -63,8 +63,8 @@ class Revealed:
     def loadings(self, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What the features do when a label moves, and the share of their variance, (p, n) twice.
 
-        One standard deviation of the label moves them by `g (S₀ − Ψ) Wᵀ u`; of a label whose
-        intervention is soft, one of its noise, without g. NaN where no line is known.
+        One standard deviation of the label moves them by `g (S₀ − Ψ) Wᵀ u`; if its intervention is
+        soft, one of its noise, without g. NaN where no line is known.
         """
         response = self.u @ self.reading.targets.white.carried.T
         response = np.where(self.known[:, None], response, np.nan)

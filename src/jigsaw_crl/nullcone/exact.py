@@ -135,14 +135,11 @@ def exact_products(
     vector of the other line and ρ half of ‖D‖₁, T has the covariance
     `b² [vvᵀ + diag(0, ρ_j², ρ_i²)]`, `v = (1, −½λ_j, −½λ_i)`.
 
-    The line of a rank-1 regime may be tilted towards spouses and ancestors that rounding hides. A
-    product with it that is not zero may be an effect or the tilt, unless it is larger than the tilt
-    can be. If it is zero, so are both: generically they do not cancel. A tilted line meets all
-    lines of the spouse or ancestor. So where every latent has a regime, a line that misses a line
-    of each of the others is not tilted.
-
-    If all lines of a pair meet, the two may be of one district. If one product is near its bound,
-    it may also be zero, and they are not.
+    The line of a rank-1 regime may be tilted towards spouses and ancestors that rounding hides, so
+    that a product with it says something if it is zero or larger than the tilt can be. A tilted
+    line meets all lines of the spouse or ancestor: where every latent has a regime, a line that
+    misses a line of each of the others is not tilted. If all lines of a pair meet, the two may be
+    of one district, unless a product near its bound is zero.
     """
     u, c, has, white = readings.u, readings.c, readings.has, readings.white
     T = np.zeros((len(i), READINGS, READINGS, 3))

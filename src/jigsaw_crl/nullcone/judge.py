@@ -30,7 +30,6 @@ from scipy.sparse.linalg import LinearOperator, cg
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges
 from jigsaw_crl.client.white import White
-from jigsaw_crl.moments.regime import inverse_square_root
 
 __all__ = ["SEVERAL", "Judged", "beyond", "excess_spread", "judge", "pool", "spread_edge"]
 
@@ -51,9 +50,8 @@ NUMBERS = 500_000
 # NEGLIGIBLE of its own sampling error no longer matters, and what the RESIDUAL leaves of it is the
 # next round's.
 MAX_ROUNDS, NEGLIGIBLE, RESIDUAL = 4, 0.05, 1e-3
-# Smallest eigenvalue of a correction H: it keeps I + H positive definite when the first estimate is
-# far off.
-SMALLEST_STEP = -0.7
+# Smallest eigenvalue of I + H: it keeps the step finite when the first estimate is far off.
+SMALLEST = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +97,7 @@ def judge(white: White) -> Judged:
 
 
 def excess_spread(judged: Judged, p: int) -> float:
-    """How many times the error of independent rows most regimes show; 1 if that is within chance.
-
-    One regime in two may differ in other ways.
-    """
+    """How many times the error of independent rows most regimes show; 1 if that may be chance."""
     value = float(np.median(judged.misfit))
     excess = value < MOST and value > spread_edge(p, len(judged.misfit))
     return value / FITTED if excess else 1.0
@@ -140,13 +135,10 @@ def pool(white: White) -> tuple[White, Judged]:
         ends = np.stack([white.eigen.high, white.eigen.low], axis=1)
         moved = np.stack([judged.high, judged.low], axis=1) > 1
         H = _correction(M0, white, n, ends * moved[:, :, None])
-        size = float(np.linalg.norm(H))
-        if size / p < NEGLIGIBLE / np.sqrt(white.n_eff):
+        if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(white.n_eff):
             break
-        if size > -SMALLEST_STEP:  # no eigenvalue is as low as minus the norm
-            low = float(np.linalg.eigvalsh(H)[0])
-            H *= min(SMALLEST_STEP / min(low, SMALLEST_STEP), 1.0)
-        step = inverse_square_root(identity + H)
+        values, vectors = np.linalg.eigh(identity + H)
+        step = (vectors / np.sqrt(np.maximum(values, SMALLEST))) @ vectors.T
         M0 = step @ M0 @ step
         # A regime counts half for C₀, because it says nothing about its plane.
         white = replace(white.moved(step), n_eff=white.n_control + 0.5 * float(n.sum()))

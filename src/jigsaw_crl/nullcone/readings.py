@@ -243,7 +243,16 @@ def decided(white: White, usable: BoolArray) -> Readings:
     has = found.has.copy()
     has[:, ZERO] &= single
     best = np.where(has, found.log_likelihood, -np.inf).max(axis=1, keepdims=True)
-    change = _change_along(white)
+    # The change of the covariance about the own mean along the shift. With u the direction of the
+    # shift, which does not depend on the covariance of Gaussian rows, `w_D (½λ² + ‖c‖²)` is χ² with
+    # p degrees of freedom if D = 0, and its first term with one.
+    rows, norm = white.rows, np.linalg.norm(white.rows.d, axis=1, keepdims=True)
+    u = np.divide(rows.d, norm, out=np.zeros_like(rows.d), where=norm > 0)
+    image = (rows.M @ u[:, :, None])[:, :, 0] - u
+    lam = np.einsum("rp,rp->r", u, image)
+    both = np.einsum("rp,rp->r", image, image) - 0.5 * lam**2
+    limits = chdtri(1, MEAN_ALONE / 2), chdtri(white.dimension, MEAN_ALONE / 2)
+    change = white.size * np.maximum(0.5 * lam**2 / limits[0], both / limits[1])
     return replace(
         found,
         has=has,
@@ -255,22 +264,3 @@ def decided(white: White, usable: BoolArray) -> Readings:
         size=size,
         identified=identified,
     )
-
-
-def _change_along(white: White) -> FloatArray:
-    """How far each covariance about its own mean differs from the control's along the shift.
-
-    Up to 1 it is chance, with probability 1 − `MEAN_ALONE`.
-
-    With u the direction of the shift, which does not depend on the covariance of Gaussian rows,
-    `w_D (½λ² + ‖c‖²)` is χ² with p degrees of freedom if D = 0, and its first term with one.
-    """
-    rows = white.rows
-    p, norm = rows.dimension, np.linalg.norm(rows.d, axis=1, keepdims=True)
-    u = np.divide(rows.d, norm, out=np.zeros_like(rows.d), where=norm > 0)
-    image = (rows.M @ u[:, :, None])[:, :, 0] - u
-    lam = np.einsum("rp,rp->r", u, image)
-    own = 0.5 * lam**2
-    both = own + np.einsum("rp,rp->r", image, image) - lam**2
-    limits = chdtri(1, MEAN_ALONE / 2), chdtri(p, MEAN_ALONE / 2)
-    return np.asarray(white.size * np.maximum(own / limits[0], both / limits[1]))

@@ -161,10 +161,9 @@ class Recovery:
     def _sure(self) -> BoolArray:
         """Labels whose line is known for sure, shape (p,); in exact moments, those that are seen.
 
-        A line that is taken for its c gives effects that no intervention had. So a pair of lines
-        that are not sure says what it would say if the interventions were soft. The line of a soft
-        intervention is sure only if a shift of the mean shows it: it may be one whose effects
-        contradicted the claim because it is the wrong line.
+        A line that is taken for its c gives effects that no intervention had, so lines that are not
+        sure say what they would if the interventions were soft. The line of a soft intervention is
+        sure only if a shift shows it: as the wrong line it may have contradicted the claim.
         """
         if self.reading.exact or self.effects is None:
             return self.seen
@@ -188,10 +187,11 @@ class Recovery:
             return self.nonlinear.bayes(self.reading.hypotheses)
         if self.metric_free is not None:
             return self.metric_free
-        hypotheses, factors = self.reading.hypotheses, factors.copy()
-        for row in hypotheses.where("ancestor"):
-            factors[row, self._unsaid & ~settled] = np.nan
-        return BayesFactors.of(factors, hypotheses, tuple(self.single.tolist()), settled)
+        table, single = self.reading.hypotheses, tuple(self.single.tolist())
+        ancestor = factors[table.where("ancestor")]
+        ancestor[:, self._unsaid & ~settled] = np.nan
+        district, lean = (factors[table.where(x)][0] for x in ("district", "leaning"))
+        return BayesFactors(table.scales, ancestor, district, lean, single, settled)
 
     def fragment(self, *, basis: bool = True) -> Fragment:
         """The client's fragment, from its own data alone, with the latent basis if `basis`."""
@@ -267,10 +267,7 @@ class Recovery:
 
     @cached_property
     def _alike(self) -> BoolArray:
-        """Labels that are roots, or whose interventions changed noise alone: they look the same.
-
-        Of samples, the coordinator decides what that means: another client may tell.
-        """
+        """Labels that are roots, or whose interventions changed noise alone: they look alike."""
         default = "no-ancestor" if self.reading.exact else "unsure"
         unsure = (self.rank_one or default) == "unsure"
         return self.single & unsure & ~self.reading.hard
@@ -397,21 +394,17 @@ class Recovery:
                 "See the findings.",
             )
         parts, remedy, single = [], "", self._alike & ~self.mean_alone
+        if self.mean_alone.any():
+            parts.append(
+                f"the interventions on {named(self.mean_alone)} moved the mean and nothing else, "
+                "so nothing is said about their ancestors"
+            )
+            remedy = "Use interventions that change how the target depends on its parents."
         if single.any():
-            parts = [f"one direction moved for {named(single)}, whose ancestors stay open"]
-            remedy = (
+            parts.append(f"one direction moved for {named(single)}, whose ancestors stay open")
+            remedy = remedy or (
                 "A label without ancestors and an intervention on noise alone look alike. If "
                 "every intervention changes how its target depends on its causes, say so: "
                 "rank_one='no-ancestor' (--rank-one no-ancestor)."
-            )
-        if self.mean_alone.any():
-            parts.insert(
-                0,
-                f"the interventions on {named(self.mean_alone)} moved the mean and nothing else, "
-                "so nothing is said about their ancestors",
-            )
-            remedy = (
-                "Use interventions that change how the target depends on its parents, or its "
-                "spread."
             )
         return Outcome("ok", f"recovered; {'; '.join(parts)}", remedy) if parts else Outcome()

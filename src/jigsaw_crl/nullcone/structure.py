@@ -97,9 +97,8 @@ def joined_by_others(
 ) -> tuple[BoolArray, BoolArray]:
     """Pairs of a client's labels that other labels join: certainly, and possibly; (p, p) each.
 
-    Such a label h joins i and j by a bidirected edge if paths without labels of the client lead
-    from h to both. An order says that there is a path, not which. If no label of the client lies
-    between h and i, every path is free; otherwise some may be.
+    Such a label h joins i and j if paths without labels of the client lead from h to both. If no
+    label of the client lies between h and i, every path is free; otherwise some may be.
     """
     place = {x: k for k, x in enumerate(order.elements)}
     own = np.array([place[x] for x in labels], dtype=np.intp)
