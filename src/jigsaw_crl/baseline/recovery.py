@@ -71,13 +71,14 @@ def recover_fragment(
     >>> fragment.is_block_ancestor("pump", "valve"), fragment.outcome.ok
     (True, True)
     """
-    tau = DEFAULT_TAU if tau is None else tau
-    if isinstance(tau, bool) or not isinstance(tau, Real) or not 0.0 < tau < 1.0:
+    given: object = DEFAULT_TAU if tau is None else tau
+    if isinstance(given, bool) or not isinstance(given, Real) or not 0.0 < float(given) < 1.0:
         raise InputError(
             f"tau is {tau!r}",
             f"Pass a number strictly between 0 and 1; the paper recommends {DEFAULT_TAU}.",
             client=client.name,
         )
+    tau = float(given)
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1:
         raise InputError(
             f"budget is {budget!r}",

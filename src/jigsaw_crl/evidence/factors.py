@@ -83,8 +83,8 @@ class BayesFactors(ReadOnlyArrays):
 
     def _changed(self, change: Callable[[FloatArray], FloatArray]) -> BayesFactors:
         """The same with all log factors changed by a function."""
-        parts = {x: change(getattr(self, x)) for x in ("ancestor", "district", "lean")}
-        return replace(self, **parts)
+        ancestor, district, lean = map(change, (self.ancestor, self.district, self.lean))
+        return replace(self, ancestor=ancestor, district=district, lean=lean)
 
     def at(self, index: IntArray) -> BayesFactors:
         """The factors of some labels, in that order."""

@@ -192,8 +192,8 @@ def read_claimed(
         found = np.flatnonzero(count == count.max()).tolist()
         for x in found:
             clear = float(least[both & ((i == x) | (j == x))].max())
-            value = round(min(clear, 1e6), 2)
-            notes[x] = ReadingNote(labels[x], "not-hard", value, round(threshold, 2))
+            size = round(min(clear, 1e6), 2)
+            notes[x] = ReadingNote(labels[x], "not-hard", size, round(threshold, 2))
         wrong[found] = True
     if wrong.any():
         reading = read(sight, len(labels), hypotheses=hypotheses, hard=hard & ~wrong)

@@ -167,7 +167,7 @@ def exact_products(
         open_to = tilt[i] + tilt[j] + np.where(all_meet, bound, 0.0)
         untold = (meet & (products <= CLEAR * open_to[:, None])).any(axis=1)
     covariance = np.broadcast_to(C[:, None], (len(i), READINGS**2, 3, 3))
-    return T.reshape(-1, READINGS**2, 3), covariance, ~untold
+    return T.reshape(-1, READINGS**2, 3), covariance, np.asarray(~untold)
 
 
 def certain(bayes: BayesFactors, same_district: BoolArray) -> npt.NDArray[np.int8]:
