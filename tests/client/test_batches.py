@@ -7,7 +7,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import Means, batch_means
-from jigsaw_crl.client.spectrum import reduce_to_rank
+from jigsaw_crl.client.noise import noise_model
 from jigsaw_crl.moments.regime import Moments
 
 P = 6
@@ -38,7 +38,7 @@ def client_of(table: np.ndarray, omega: float, seed: int, spread: float = 1.0) -
 
 
 def means_of(client: jc.Client) -> Means:
-    return batch_means(client, reduce_to_rank(client))
+    return batch_means(client, noise_model(client))
 
 
 OWN = np.vstack([np.full(6, 200), np.diag(np.full(6, 400))])

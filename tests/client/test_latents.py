@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.client.latents import count_latents
+from jigsaw_crl.client.noise import count_latents
 from jigsaw_crl.moments.regime import Moments
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.sensors import sensor_noise
-from jigsaw_crl.client.spectrum import reduce_to_rank
+from jigsaw_crl.client.noise import noise_model, sensor_noise
 from jigsaw_crl.moments.regime import Moments
 
 
@@ -77,7 +76,7 @@ def test_the_leading_space_is_that_of_the_latents_whatever_the_noise():
         interventions={f"z{j}": m for j, m in enumerate(others)},
         n_latent=5,
     )
-    spectrum = reduce_to_rank(client)
+    spectrum = noise_model(client)
     assert spectrum.scale is not None
     # Reduced to the leading space, the control is that of the latents, without noise.
     reduced = spectrum.project(client.control_second_moment())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.spectrum import reduce_to_rank
+from jigsaw_crl.client.noise import noise_model
 
 
 def population(p: int, d: int, noise: float, seed: int) -> tuple[Client, np.ndarray]:
@@ -32,7 +32,7 @@ def population(p: int, d: int, noise: float, seed: int) -> tuple[Client, np.ndar
 @given(st.integers(1, 5), st.integers(1, 4), st.floats(1e-3, 0.5), st.integers(0, 2**32 - 1))
 def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extra, noise, seed):
     client, G = population(p, p + extra, noise, seed)
-    spectrum = reduce_to_rank(client)
+    spectrum = noise_model(client)
     np.testing.assert_allclose(spectrum.basis @ spectrum.basis.T, G @ G.T, atol=1e-8)
     assert spectrum.visible
     assert spectrum.noise_floor == pytest.approx(noise, rel=1e-8)
@@ -44,14 +44,14 @@ def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extr
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_without_spare_features_the_noise_floor_is_invisible(p, seed):
     client, _ = population(p, p, 0.1, seed)
-    spectrum = reduce_to_rank(client)
+    spectrum = noise_model(client)
     assert not spectrum.visible
     assert spectrum.noise_floor == spectrum.subtracted == 0
     assert spectrum.gap == np.inf
 
 
 def test_features_without_noise_have_no_floor_and_an_infinite_gap():
-    spectrum = reduce_to_rank(population(3, 5, 0.0, 0)[0])
+    spectrum = noise_model(population(3, 5, 0.0, 0)[0])
     assert spectrum.visible
     assert spectrum.noise_floor == 0
     assert spectrum.gap == np.inf
@@ -68,6 +68,6 @@ def test_the_subtracted_floor_leaves_the_control_positive():
         interventions={"a": moved, "b": moved + 0.1 * np.diag(rng.uniform(size=3))},
         n_samples=500,
     )
-    spectrum = reduce_to_rank(client)
+    spectrum = noise_model(client)
     assert spectrum.noise_floor > spectrum.weakest
     assert np.linalg.eigvalsh(spectrum.project(client.control_second_moment()))[0] > 0

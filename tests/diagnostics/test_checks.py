@@ -11,7 +11,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.client.spectrum import reduce_to_rank
+from jigsaw_crl.client.noise import noise_model
 from jigsaw_crl.diagnostics import (
     check_client,
     check_districts,
@@ -141,7 +141,7 @@ def _noisy(regimes: Regimes, share: float, seed: int = 0) -> Regimes:
 def test_the_noise_floor_is_measured_and_reported(regimes, share):
     client = _client(_noisy(regimes, share))
     truth = share * np.mean(np.var(regimes["control"], axis=0))
-    space = reduce_to_rank(client)
+    space = noise_model(client)
     assert space.noise_floor == pytest.approx(truth, rel=0.05)
     finding = _checks(client)["sensor-noise"][0]
     assert finding.value > 0

@@ -38,17 +38,20 @@ lies in two batches, ω is unknown, and only the means of regimes in the control
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.noise import NoiseModel
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
-from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
-from jigsaw_crl.moments.regime import Moments, inverse_square_root
+from jigsaw_crl.moments.regime import inverse_square_root
+
+if TYPE_CHECKING:
+    from jigsaw_crl.client.client import Client
 
 __all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
 
@@ -70,10 +73,8 @@ class MeanErrors:
         Rows of the regimes, as many as their means count for (`Moments.mean_rows`).
     n_control : float
         The same of the control, n_0.
-    base : array, shape (r,)
-        One without batches; more where offsets of batches add to the error.
-    shared : array, shape (r, r)
-        One without batches; the diagonal is not used.
+    base, shared : array, shape (r,) and (r, r)
+        Ones without batches; more where offsets of batches add to the error.
     known : array of bool, shape (r,)
         False where the size of the error is unknown, so that the shift is not used.
     """
@@ -117,20 +118,12 @@ class MeanErrors:
         return float(len(error) ** 2 / np.vdot(R, R))
 
 
-@dataclass(frozen=True)
-class BatchVariance:
+class BatchVariance(NamedTuple):
     """How far the means of batches wander by themselves.
 
-    Parameters
-    ----------
-    size : float
-        √ω, in standard deviations of the control's rows along a direction; NaN if unknown.
-    degrees : int
-        ν, the number of independent differences between batches that show it.
-    uneven : bool
-        The offsets are larger along some directions; `size` is that of the largest.
-    strength : float
-        tr T over the largest value that chance gives: above 1, batches wander.
+    √ω, in standard deviations of the control's rows along a direction, NaN if unknown; ν; whether
+    the offsets are larger along some directions, so that `size` is that of the largest; and tr T
+    over the largest value that chance gives: above 1, batches wander.
     """
 
     size: float
@@ -139,78 +132,56 @@ class BatchVariance:
     strength: float
 
 
-@dataclass(frozen=True, eq=False)
-class Means:
-    """Means of all regimes without the offsets of their batches, in feature space.
+class Means(NamedTuple):
+    """`μ_j − μ_0` of all regimes, shape (r, d), without the offsets of batches, and their errors.
 
-    Parameters
-    ----------
-    control : array, shape (d,)
-    regimes : array, shape (r, d)
-    errors : MeanErrors
-    wander : BatchVariance or None
-        None where all rows are in one batch, or batches are unknown.
+    `wander` is None where all rows are in one batch, or batches are unknown.
     """
 
-    control: FloatArray
-    regimes: FloatArray
+    shifts: FloatArray
     errors: MeanErrors
     wander: BatchVariance | None = None
 
-    @property
-    def shifts(self) -> FloatArray:
-        """`μ_j − μ_0`, shape (r, d)."""
-        return self.regimes - self.control
 
-
-def batch_means(client: Client, spectrum: Spectrum) -> Means:
-    """The means of a client's regimes without the offsets of their batches."""
-    moments = client.regimes
-    means = np.array([m.mean for m in moments])
-    n = np.array([m.mean_rows for m in moments])
-    plain = MeanErrors.plain(n, client.control.mean_rows)
-    if len(client.batches) < 2:
-        return Means(client.control.mean, means, plain)
-    names = client.batches
-    cells = [_cells(m, names) for m in (client.control, *moments)]
-    counts = np.array([c for c, _ in cells])
+def batch_means(client: Client, model: NoiseModel) -> Means:
+    """The shifts of the means of a client's regimes without the offsets of their batches."""
+    every, names = (client.control, *client.regimes), client.batches
+    shifts = np.array([m.mean - client.control.mean for m in client.regimes])
+    n, n0 = np.array([m.mean_rows for m in client.regimes]), client.control.mean_rows
+    plain = MeanErrors.plain(n, n0)
+    if len(names) < 2:
+        return Means(shifts, plain)
+    # Rows in each batch that a regime's mean counts for, and the batch's mean less its own.
+    counts = np.zeros((len(every), len(names)))
+    apart = np.zeros((len(names), client.n_features))
+    for row, m in zip(counts, every, strict=True):
+        for batch in m.batches:
+            k = names.index(batch.name)
+            row[k] = batch.n / (1.0 if m.counted is None else m.counted.mean)
+            apart[k] += row[k] * (batch.mean - m.mean)
     totals = counts.sum(axis=1)
     share = counts / totals[:, None]
     L = np.diag(counts.sum(axis=0)) - (share.T * totals) @ share
-    r = np.zeros((len(names), client.n_features))
-    for count, difference in cells:
-        r += count[:, None] * difference
-    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
-    W = inverse_square_root(base) @ spectrum.basis.T
-    degrees = _degrees(L, counts, share)
-    noise = sum(v * m.covariance for v, m in zip(degrees, (client.control, *moments), strict=True))
+    base = model.basis.T @ client.control_second_moment() @ model.basis
+    W = inverse_square_root(base) @ model.basis.T
+    # ν_j, the degrees of freedom that each regime gives.
+    inverse = _root(L).T @ _root(L)
+    within = np.einsum("jb,bc,jc->j", share, inverse, share) * totals
+    degrees = np.maximum(counts @ np.diagonal(inverse) - within, 0.0)
+    noise = sum(v * m.covariance for v, m in zip(degrees, every, strict=True))
     # The whitening is an estimate, and the inverse of a Wishart matrix is larger on average.
     free = (client.control.n or 0) - 1
     inflation = free / max(free - len(W) - 1, 1)
-    wander = _wander(L, r @ W.T, inflation * float(np.trace(W @ noise @ W.T)))
+    wander = _wander(L, apart @ W.T, inflation * float(np.trace(W @ noise @ W.T)))
     g = share[1:] - share[0]
     if not wander.degrees:
         # Every regime lies in one batch, and nothing shows how much batches differ.
-        same = ~np.any(g, axis=1)
-        errors = MeanErrors(n, plain.n_control, plain.base, plain.shared, same)
-        return Means(client.control.mean, means, errors, wander)
+        return Means(shifts, replace(plain, known=~np.any(g, axis=1)), wander)
     omega = wander.size**2
     P = omega * np.linalg.inv(np.eye(len(L)) + omega * L)
-    offsets = P @ r
-    shared = 1.0 + plain.n_control * (g @ P @ g.T)
-    errors = MeanErrors(n, plain.n_control, np.diagonal(shared).copy(), shared, plain.known)
-    control = client.control.mean - share[0] @ offsets
-    return Means(control, means - share[1:] @ offsets, errors, wander)
-
-
-def _cells(m: Moments, names: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
-    """Rows in each batch that a regime's mean counts for, and the batch's mean less its own."""
-    position = {name: i for i, name in enumerate(names)}
-    counts, difference = np.zeros(len(names)), np.zeros((len(names), m.n_features))
-    for batch in m.batches:
-        counts[position[batch.name]] = batch.n / (1.0 if m.counted is None else m.counted.mean)
-        difference[position[batch.name]] = batch.mean - m.mean
-    return counts, difference
+    shared = 1.0 + n0 * (g @ P @ g.T)
+    errors = replace(plain, base=np.diagonal(shared).copy(), shared=shared)
+    return Means(shifts - g @ (P @ apart), errors, wander)
 
 
 def _root(L: FloatArray) -> FloatArray:
@@ -218,13 +189,6 @@ def _root(L: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(L)
     kept = values > RANK_TOLERANCE * max(float(values[-1]), 1.0)
     return np.asarray(vectors[:, kept].T / np.sqrt(values[kept])[:, None])
-
-
-def _degrees(L: FloatArray, counts: FloatArray, share: FloatArray) -> FloatArray:
-    """ν_j, the degrees of freedom that each regime gives, shape (1 + r,)."""
-    inverse = _root(L).T @ _root(L)
-    within = np.einsum("jb,bc,jc->j", share, inverse, share) * counts.sum(axis=1)
-    return np.asarray(np.maximum(counts @ np.diagonal(inverse) - within, 0.0))
 
 
 def _wander(L: FloatArray, r: FloatArray, noise: float) -> BatchVariance:

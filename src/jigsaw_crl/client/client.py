@@ -41,7 +41,7 @@ from jigsaw_crl.client.given import (
     moments_of_matrices,
     moments_of_rows,
 )
-from jigsaw_crl.client.latents import LatentCount, count_latents
+from jigsaw_crl.client.noise import LatentCount, count_latents
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.preparing import Missing, RowOptions

@@ -39,7 +39,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.client.latents import LatentCount, Reason
+from jigsaw_crl.client.noise import LatentCount, Reason
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.moments.checks import check_values
 

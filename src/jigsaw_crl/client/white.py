@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.client.batches import MeanErrors, Means, batch_means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
+from jigsaw_crl.client.noise import NoiseModel, noise_model
 from jigsaw_crl.moments.regime import inverse_square_root
 
 __all__ = ["Eigen", "White", "rounding_size", "whiten"]
@@ -32,16 +33,11 @@ __all__ = ["Eigen", "White", "rounding_size", "whiten"]
 FEWEST = 30
 
 
-@dataclass(frozen=True, eq=False)
-class Eigen:
+class Eigen(NamedTuple):
     """Outermost eigenpairs of every regime.
 
-    Parameters
-    ----------
-    values : array, shape (r, 4)
-        Lowest, second lowest, second highest, highest; in fewer dimensions some appear twice.
-    low, high : array, shape (r, p)
-        Unit vectors of the first and the last.
+    Values of shape (r, 4): lowest, second lowest, second highest, highest; in fewer dimensions some
+    appear twice. Unit vectors of the first and the last, shape (r, p).
     """
 
     values: FloatArray
@@ -129,34 +125,28 @@ class White:
         return replace(self, **rows, d=np.zeros_like(self.d))
 
 
-def whiten(client: Client, space: Spectrum | None = None, means: Means | None = None) -> White:
+def whiten(client: Client, space: NoiseModel | None = None, means: Means | None = None) -> White:
     """A client's regimes, whitened by its control; space and means are computed if None."""
-    space = reduce_to_rank(client) if space is None else space
+    space = noise_model(client) if space is None else space
     means = batch_means(client, space) if means is None else means
     base = space.project(client.control_second_moment())
     W = inverse_square_root(base) @ space.basis.T
-    moments = client.regimes
-    exact, p = client.is_population, len(W)
     noise = (W * space.sensors) @ W.T if np.any(space.sensors) else None
     d = means.shifts @ W.T
-    M = np.empty((len(moments), p, p))
-    for k, m in enumerate(moments):
-        M[k] = W @ m.covariance @ W.T
-    if exact:
+    M = np.array([W @ m.covariance @ W.T for m in client.regimes])
+    n, n0 = np.array([m.n or 0.0 for m in client.regimes]), float(client.control.n or 0)
+    if client.is_population:
         M += d[:, :, None] * d[:, None, :]
+        size = np.linalg.eigvalsh(base)
+        n0 = rounding_size(float(size[-1] / size[0]), len(W))
+        n = np.full(len(M), n0)
     if noise is not None:
         M -= noise
-    if exact:
-        size = np.linalg.eigvalsh(base)
-        n0 = rounding_size(float(size[-1] / size[0]), p)
-        n = np.full(len(moments), n0)
-    else:
-        n = np.array([m.n for m in moments], dtype=np.float64)
-        n0 = float(client.control.n or 0)
-    counts = [len(client.interventions[label]) for label in client.labels]
+    counts = [len(own) for own in client.interventions.values()]
     owner = np.repeat(np.arange(len(counts)), counts)
     M = (M + np.swapaxes(M, 1, 2)) / 2
     carried = client.control_second_moment() @ W.T - (W * space.sensors).T
+    exact = client.is_population
     return White(W, M, d, noise, n, n0, n0, owner, means.errors, exact, carried)
 
 

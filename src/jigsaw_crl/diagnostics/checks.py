@@ -17,7 +17,7 @@ from jigsaw_crl.base.findings import Finding, ReadingNote
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.spectrum import Spectrum, reduce_to_rank
+from jigsaw_crl.client.noise import NoiseModel, noise_model
 from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.diagnostics.drift import check_batches, check_drift
@@ -37,7 +37,7 @@ class ClientReport:
     ----------
     client : str
     findings : tuple of Finding
-    spectrum : Spectrum
+    spectrum : NoiseModel
         Leading space, noise floor, gap.
     strength : mapping of str to float
         For each label, how far its regime is from the control: 1 is the edge of chance.
@@ -48,7 +48,7 @@ class ClientReport:
 
     client: str
     findings: tuple[Finding, ...]
-    spectrum: Spectrum
+    spectrum: NoiseModel
     strength: Mapping[str, float]
     n_samples: Mapping[str, int] | None
     white: White | None
@@ -130,7 +130,7 @@ def check_client(client: Client) -> ClientReport:
     >>> [f.check for f in check_client(client).findings if f.severity == "error"]
     ['no-signal']
     """
-    spectrum = reduce_to_rank(client)
+    spectrum = noise_model(client)
     means = batch_means(client, spectrum)
     white = whiten(client, spectrum, means)
     about_regimes, strength = check_regimes(client, white)
@@ -170,7 +170,7 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     left = _without(client, spoilt)
     if left is None:
         return False
-    about = check_sensors(left, reduce_to_rank(left))
+    about = check_sensors(left, noise_model(left))
     return any((f.check, f.severity) == ("sensor-noise", "error") for f in about)
 
 

@@ -14,8 +14,8 @@ from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.batches import BatchVariance, Means
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.noise import NoiseModel
 from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges
-from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import beyond
 from jigsaw_crl.diagnostics.rows import tail_factor
@@ -33,7 +33,7 @@ TRENDING = 3.0
 AGREEING = 0.05
 
 
-def check_drift(client: Client, spectrum: Spectrum) -> list[Finding]:
+def check_drift(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """Findings about early and late control rows that follow different laws.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom

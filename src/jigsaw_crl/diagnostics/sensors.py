@@ -16,10 +16,8 @@ import numpy as np
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.latents import count_latents
+from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
 from jigsaw_crl.client.reduction import WIDE
-from jigsaw_crl.client.sensors import ENOUGH_ROWS, needed_features
-from jigsaw_crl.client.spectrum import Spectrum
 from jigsaw_crl.diagnostics.findings import finding
 
 __all__ = ["check_gains", "check_sensors"]
@@ -46,7 +44,7 @@ MOST_FEATURES, MOST_REGIMES = 400, 16
 ROUNDING = 1e-11
 
 
-def check_sensors(client: Client, spectrum: Spectrum) -> list[Finding]:
+def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """Findings about units, the number of latents and the noise."""
     # Directions have no units of their own.
     units = spectrum.visible and client.reduction is None
@@ -58,7 +56,9 @@ def check_sensors(client: Client, spectrum: Spectrum) -> list[Finding]:
     return findings + _above_the_signal(client, spectrum, findings)
 
 
-def _above_the_signal(client: Client, spectrum: Spectrum, findings: list[Finding]) -> list[Finding]:
+def _above_the_signal(
+    client: Client, spectrum: NoiseModel, findings: list[Finding]
+) -> list[Finding]:
     """Noise larger than the signal, where the noise is not known either: nothing can be read."""
     why = {
         "fewer-latents": "fewer directions stand out of it than there are latents",
@@ -142,7 +142,7 @@ def _uneven_units(client: Client) -> list[Finding]:
     return [finding("uneven-units", ratio, WIDE_SPREAD, client=client.name, feature=feature)]
 
 
-def _noise(client: Client, spectrum: Spectrum) -> Finding:
+def _noise(client: Client, spectrum: NoiseModel) -> Finding:
     # The floor is an average over regimes, and may exceed what the control has there.
     ratio = min(spectrum.noise_floor / spectrum.weakest, 1.0)
     gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
@@ -151,7 +151,7 @@ def _noise(client: Client, spectrum: Spectrum) -> Finding:
     return finding("sensor-noise", ratio, NOISY, client=client.name, severity=severity, **words)
 
 
-def _uneven_noise(client: Client, spectrum: Spectrum) -> list[Finding]:
+def _uneven_noise(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """A finding about sensors of unequal noise, and whether each one's could be told."""
     if spectrum.unevenness <= 1:
         return []
@@ -180,7 +180,7 @@ def _unknown(client: Client) -> tuple[str, str]:
     return "no noise of its own for each sensor fits the rows", "Pass n_latent if it is larger"
 
 
-def check_gains(client: Client, spectrum: Spectrum) -> list[Finding]:
+def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
     d, p = client.n_features, spectrum.rank
     regimes = [client.control, *(m for each in client.interventions.values() for m in each)]
