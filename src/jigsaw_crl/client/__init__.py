@@ -3,15 +3,11 @@
 ==============  ====================================================================
 `client`        `Client`: a control regime and labelled interventions
 `checks`        checks of what a client is built from
-`given`         what a user passes for each regime, and moments of covariances
-`latents`       the number of latents, estimated when it is not given
-`sensors`       the noise of each sensor
-`rows`          moments of rows in memory
+`given`         what a user passes for each regime, and moments of rows and of covariances
+`noise`         `NoiseModel`: number of latents, their space, the noise of each sensor
 `counting`      how many independent rows the rows of a regime count for
 `covariates`    columns whose linear part is taken off the others
 `reduction`     `Reduction`: the directions that replace the columns of a wide table
-`sketch`        leading directions and noise of many columns, in one pass
-`spectrum`      eigenvalues, leading space and noise floor of a client
 `batches`       means of regimes whose batches are offset, and their errors
 `white`         `White`: all regimes in coordinates in which the control is white
 `nulls`         null distributions of extreme eigenvalues

@@ -66,24 +66,13 @@ class MeanErrors:
 
     The error of shift j has the covariance `M_j/n_j + (base_j/n_0) I`, with M_j that of the
     regime's rows, and those of shifts j and k the covariance `(shared_jk/n_0) I`.
-
-    Parameters
-    ----------
-    n : array, shape (r,)
-        Rows of the regimes, as many as their means count for (`Moments.mean_rows`).
-    n_control : float
-        The same of the control, n_0.
-    base, shared : array, shape (r,) and (r, r)
-        Ones without batches; more where offsets of batches add to the error.
-    known : array of bool, shape (r,)
-        False where the size of the error is unknown, so that the shift is not used.
     """
 
-    n: FloatArray
-    n_control: float
-    base: FloatArray
-    shared: FloatArray
-    known: BoolArray
+    n: FloatArray  # rows that the means of the regimes count for (`Moments.mean_rows`), shape (r,)
+    n_control: float  # the same of the control, n_0
+    base: FloatArray  # shape (r,); ones without batches, more where their offsets add to the error
+    shared: FloatArray  # the same, shape (r, r)
+    known: BoolArray  # False where the size of the error is unknown: the shift is not used
 
     @classmethod
     def plain(cls, n: FloatArray, n_control: float) -> MeanErrors:

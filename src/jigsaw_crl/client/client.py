@@ -73,7 +73,7 @@ class Client:
         One entry per label; several moments if the label was applied at several strengths.
     n_latent : int
         Number of latent variables this client accesses (p_k). The constructors estimate it if it
-        is not given: see `jigsaw_crl.client.latents`.
+        is not given: see `jigsaw_crl.client.noise`.
     features : tuple of str
         Names of the observed columns.
     control_name : str

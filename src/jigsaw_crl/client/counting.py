@@ -71,20 +71,10 @@ def count_rows(
 ) -> tuple[Moments, dict[str, tuple[Moments, ...]]]:
     """The moments of a client, with the number of rows that they count for.
 
-    Parameters
-    ----------
-    control : Moments
-    regimes : mapping of str to sequence of Moments
-    rank : int
-        Number of latents: rows are looked at in the leading directions of the control.
-
-    Returns
-    -------
-    tuple
-        The control and the regimes. Parts of interventional regimes are dropped, because this is
-        all they are for, and so are those of a control whose rows come in groups: they show no
-        drift. Moments without parts count as the pooled factors say, and moments that were counted
-        before are left as they are.
+    Rows are looked at in the leading directions of the control, as many as latents (`rank`). Parts
+    of interventional regimes are dropped, because this is all they are for, and so are those of a
+    control whose rows come in groups: they show no drift. Moments without parts count as the pooled
+    factors say, and moments that were counted before are left as they are.
     """
     given = {label: tuple(ms) for label, ms in regimes.items()}
     every = [control, *(m for ms in given.values() for m in ms)]

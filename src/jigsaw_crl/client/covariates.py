@@ -39,20 +39,10 @@ TINY = 1e-100
 
 @dataclass(frozen=True, eq=False)
 class Covariates:
-    """The covariates of a client, and its moments with them.
-
-    Parameters
-    ----------
-    names : tuple of str
-    slopes : array, shape (n_features, q)
-        Γ of the control.
-    control : Moments
-        Of the features and, behind them, the covariates.
-    interventions : mapping of str to tuple of Moments
-    """
+    """The covariates of a client, and its moments of the features and, behind them, of these."""
 
     names: tuple[str, ...]
-    slopes: FloatArray
+    slopes: FloatArray  # Γ of the control, shape (n_features, q)
     control: Moments
     interventions: Regimes
 
@@ -86,14 +76,7 @@ def without_covariates(
 ) -> tuple[tuple[str, ...], Moments, dict[str, tuple[Moments, ...]], Covariates]:
     """The other features, the moments without the part of the covariates, and these.
 
-    Parameters
-    ----------
-    client : str
-        Its name.
-    features, names : sequence of str
-        All columns, and those that are covariates.
-    control : Moments
-    regimes : mapping of str to tuple of Moments
+    `features` are all columns, `names` those that are covariates.
     """
     lacking = [name for name in names if name not in features]
     if lacking or len(set(names)) < len(names) or len(names) >= len(features):
@@ -135,9 +118,7 @@ def _without(m: Moments, beside: IntArray, origin: FloatArray) -> tuple[Moments,
         covariance=(C + C.T) / 2,
         third=None,
         fourth=None,
-        parts=tuple(
-            Moments(part.n, T @ part.mean + step, T @ part.covariance @ T.T) for part in plain.parts
-        ),
+        parts=tuple(Moments(x.n, T @ x.mean + step, T @ x.covariance @ T.T) for x in plain.parts),
         batches=tuple(replace(b, mean=T @ b.mean + step) for b in plain.batches),
         incomplete=incomplete,
     )

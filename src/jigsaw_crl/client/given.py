@@ -186,18 +186,7 @@ def moments_of_rows(
 ) -> tuple[list[tuple[str, Moments]], Reduction | None]:
     """Regime and moments of each matrix, and the directions that replace the columns if many.
 
-    Parameters
-    ----------
-    client : str
-        Its name.
-    given : sequence of Given
-        The control comes first.
-    features : sequence of str or None
-        Names of the columns.
-    options : RowOptions
-    n_latent : int or None
-    reduce : bool or None
-        Replace the columns or not; None for wide tables only.
+    The control is `given` first; `reduce` says whether columns are replaced, None for wide tables.
     """
     labels = len({one.regime for one in given}) - 1
     matrices = []

@@ -357,26 +357,9 @@ def _shrunk(psi: FloatArray, variance: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """Leading space and noise of a client, d features in p dimensions.
+    """Leading space and noise of a client, d features in p dimensions (its `n_latent`).
 
-    Parameters
-    ----------
-    basis : array, shape (d, p)
-        Takes features to the leading space, p being the client's `n_latent`: orthonormal columns,
-        each row divided by the relative noise of its sensor where the noise is uneven.
-    eigenvalues : array, shape (d,)
-        Of the average covariance of the regimes, largest first; exact moments are about the
-        control's mean.
-    noise_floor : float
-        σ², the variance of the sensor noise in each direction; 0 if there is none, or if there are
-        as many latents as features and it cannot be estimated.
-    weakest : float
-        Smallest variance of the control along any direction of the leading space.
-    unevenness : float
-        How far the sensors' noise is from equal; 1 is the edge of chance.
-    scale : array, shape (d,), or None
-        What each feature was multiplied by, so that the noise of all sensors is equal; None for
-        1. Eigenvalues and variances are those of the scaled features.
+    Eigenvalues and variances are those of the features times `scale`.
 
     Examples
     --------
@@ -388,11 +371,19 @@ class NoiseModel:
     (True, 0.0)
     """
 
+    # Takes features to the leading space, shape (d, p): orthonormal columns times `scale`.
     basis: FloatArray
+    # Of the average covariance of the regimes, largest first; exact moments are about the control's
+    # mean.
     eigenvalues: FloatArray
+    # σ², the variance of the sensor noise in each direction; 0 if there is none, or if there are as
+    # many latents as features and it cannot be estimated.
     noise_floor: float
+    # Smallest variance of the control along any direction of the leading space.
     weakest: float
+    # How far the sensors' noise is from equal; 1 is the edge of chance.
     unevenness: float = 0.0
+    # What each feature is multiplied by, so that the noise of all sensors is equal; None for 1.
     scale: FloatArray | None = None
 
     @property

@@ -71,19 +71,6 @@ def _most_visible(labels: int) -> int:
 class Reduction(ReadOnlyArrays):
     """The directions that stand in for the columns of a wide table; private, as the mixing is.
 
-    Parameters
-    ----------
-    columns : tuple of str
-        Names of the columns of the table.
-    matrix : array, shape (m, d)
-        B: rows of the table times this are rows of the client's features.
-    centre : array, shape (m,)
-        Mean of the control rows.
-    leading : int
-        How many of the directions hold latents; noise is measured along the others.
-    counted : LatentCount or None
-        How the number of latents was found; None if it was given.
-
     Examples
     --------
     >>> import numpy as np
@@ -99,10 +86,10 @@ class Reduction(ReadOnlyArrays):
     """
 
     columns: tuple[str, ...]
-    matrix: FloatArray
-    centre: FloatArray
-    leading: int
-    counted: LatentCount | None = None
+    matrix: FloatArray  # B, shape (m, d): rows of the table times this are rows of the features
+    centre: FloatArray  # mean of the control rows, shape (m,)
+    leading: int  # how many of the directions hold latents; noise is measured along the others
+    counted: LatentCount | None = None  # None if the number of latents was given
 
     def __post_init__(self) -> None:
         self._copy_read_only("matrix", "centre")
@@ -215,28 +202,9 @@ class Scatter:
 class ColumnSketch:
     """Collects Y and the variances of the columns from chunks of rows, in O(m·k) memory.
 
-    Missing, infinite and too large values raise an `InputError`. The same rows in the same chunks
-    give the same sketch.
-
-    Parameters
-    ----------
-    n_columns : int
-    wanted : int
-        Number of leading directions; `want` asks for more.
-    grows : bool
-        Follow further directions that stand out of the noise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from jigsaw_crl.client.reduction import ColumnSketch
-    >>> rng = np.random.default_rng(0)
-    >>> mixing = rng.normal(size=(3, 100))
-    >>> sketch = ColumnSketch(100, wanted=3)
-    >>> sketch.add(rng.normal(size=(400, 3)) @ mixing, np.zeros(400, dtype=int))
-    >>> vectors = sketch.scatter().leading(np.ones(100)).vectors[:, :3]
-    >>> bool(np.abs(mixing - mixing @ vectors @ vectors.T).max() < 1e-4)
-    True
+    `wanted` leading directions are followed; `want` asks for more, and with `grows` further ones
+    that stand out of the noise are added. Missing, infinite and too large values raise an
+    `InputError`. The same rows in the same chunks give the same sketch.
     """
 
     def __init__(self, n_columns: int, *, wanted: int, grows: bool = False) -> None:
@@ -362,18 +330,8 @@ def reduce_columns(
 ) -> Reduction:
     """The directions of a table of which a sketch has seen all rows.
 
-    Parameters
-    ----------
-    sketch : ColumnSketch
-    columns : sequence of str
-        All columns that the sketch saw.
-    labels : int
-    n_latent : int or None
-        Estimated if None.
-    control : list of int
-        The cells of the control.
-    kept : array of bool, optional
-        Which columns to use; all by default. The directions have no part of the others.
+    `n_latent` is estimated if None, `control` are the cells of the control, and `kept` are the
+    columns to use; the directions have no part of the others.
     """
     least = max(labels, n_latent or 0)
     most = _most_visible(least)

@@ -47,40 +47,19 @@ class Eigen(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class White:
-    """Regimes in coordinates in which the control is white; r regimes in p dimensions.
+    """Regimes in coordinates in which the control is white; r regimes in p dimensions."""
 
-    Parameters
-    ----------
-    W : array, shape (p, n_features)
-    M : array, shape (r, p, p)
-    d : array, shape (r, p)
-    noise : array, shape (p, p), or None
-        The sensors' noise in these coordinates; None without any.
-    n : array, shape (r,)
-        Rows of the regimes; `rounding_size` for exact moments.
-    n_control : float
-    n_eff : float
-        Rows behind the whitening: its relative error H has entries of variance 1/n_eff.
-    owner : array of int, shape (r,)
-        Label of each regime (a label has several if it was applied at several strengths).
-    errors : MeanErrors
-        Of the shifts d.
-    exact : bool
-    carried : array, shape (n_features, p)
-        `(S₀ − Ψ) Wᵀ`: how far the features move when these coordinates do.
-    """
-
-    W: FloatArray
-    M: FloatArray
-    d: FloatArray
-    noise: FloatArray | None
-    n: FloatArray
+    W: FloatArray  # shape (p, n_features)
+    M: FloatArray  # shape (r, p, p)
+    d: FloatArray  # shape (r, p)
+    noise: FloatArray | None  # of the sensors in these coordinates, shape (p, p); None without any
+    n: FloatArray  # rows of the regimes, shape (r,); `rounding_size` for exact moments
     n_control: float
-    n_eff: float
-    owner: IntArray
-    errors: MeanErrors
+    n_eff: float  # rows behind the whitening: its relative error has entries of variance 1/n_eff
+    owner: IntArray  # label of each regime, shape (r,); a label has several for several strengths
+    errors: MeanErrors  # of the shifts d
     exact: bool
-    carried: FloatArray
+    carried: FloatArray  # `(S₀ − Ψ) Wᵀ`: how far the features move when these coordinates do
 
     @property
     def dimension(self) -> int:

@@ -73,30 +73,11 @@ def _patterns(gaps: BoolArray) -> list[_Gaps]:
 
 
 def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
-    """Moments of rows with missing values (NaN), and what these cost.
+    """Moments of rows with missing values (NaN), shape (n, d), and what these cost.
 
-    Parameters
-    ----------
-    rows : array, shape (n, d)
-    parts : array of int, shape (n,)
-        The part of each row.
-    rank : int
-        Number of latents: the cost is that of moments in the leading directions.
-
-    Raises
-    ------
-    InputError
-        A feature is observed in too few rows, or EM does not settle.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from jigsaw_crl.moments.incomplete import filled
-    >>> rows = np.random.default_rng(0).normal(size=(400, 2)) @ [[1, 1, 1], [0, 1, -1]]
-    >>> rows[::4, 0] = np.nan
-    >>> found = filled(rows, np.zeros(400, dtype=int), 2)
-    >>> found.rows, found.incomplete.gaps, found.n
-    (400, 100, 400)
+    `parts` numbers the part of each row. The cost is that of moments in the leading directions, as
+    many as latents (`rank`). Raises an `InputError` if a feature is observed in too few rows, or EM
+    does not settle.
     """
     x = np.array(rows, dtype=np.float64)
     gaps: BoolArray = np.isnan(x)

@@ -60,41 +60,20 @@ class Batch(ReadOnlyArrays):
 
 @dataclass(frozen=True)
 class Counted:
-    """How many times more the moments of a regime vary than those of independent Gaussian rows.
+    """How many times more the moments of a regime vary than those of independent Gaussian rows."""
 
-    Parameters
-    ----------
-    n : int
-        Degrees of freedom as if the rows were independent and Gaussian: the rows, less one for
-        every batch but the first.
-    mean : float
-        The factor of the mean's variance, at least 1: serial dependence.
-    covariance : float
-        The factor of the covariance's variance, at least 1: also heavy tails.
-    """
-
-    n: int
-    mean: float
-    covariance: float
+    n: int  # the rows, less one for every batch but the first
+    mean: float  # the factor of the mean's variance, at least 1: serial dependence
+    covariance: float  # the factor of the covariance's variance, at least 1: also heavy tails
 
 
 @dataclass(frozen=True)
 class Incomplete:
-    """What missing values cost a regime.
-
-    Parameters
-    ----------
-    rows : int
-        All rows.
-    gaps : int
-        Those with a missing value.
-    mean : float
-        The factor by which the variance of the mean is larger than that of complete rows.
-    """
+    """What missing values cost a regime."""
 
     rows: int
-    gaps: int
-    mean: float = 1.0
+    gaps: int  # rows with a missing value
+    mean: float = 1.0  # the factor by which the mean varies more than that of complete rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +135,7 @@ class Moments(ReadOnlyArrays):
     def from_rows(cls, rows: ArrayLike, *, parts: bool | int = False) -> Moments:
         """Moments of rows in memory, shape (n, d), equal to those of chunks to the last bit.
 
-        Parameters
-        ----------
-        rows : array, shape (n, d)
-        parts : bool or int
-            Also keep the moments of consecutive stretches of the rows: at most this many, 2 or
-            more; `MOST_PARTS` if True.
+        With `parts` also those of stretches of the rows: at most so many, or `MOST_PARTS` if True.
         """
         # `accumulator` builds on this module.
         from jigsaw_crl.moments.accumulator import Sums
@@ -331,18 +305,14 @@ class Moments(ReadOnlyArrays):
 
     def select(self, features: BoolArray | IntArray) -> Moments:
         """Moments of some features, by their positions (in any order) or a boolean mask."""
-        return Moments(
-            self.n,
-            self.mean[features],
-            self.covariance[np.ix_(features, features)],
-            None if self.third is None else self.third[features],
-            None if self.fourth is None else self.fourth[features],
-            tuple(part.select(features) for part in self.parts),
-            tuple(replace(b, mean=b.mean[features]) for b in self.batches),
-            self.counted,
-            self.groups,
-            self.incomplete,
-            trimmed=self.trimmed,
+        return replace(
+            self,
+            mean=self.mean[features],
+            covariance=self.covariance[np.ix_(features, features)],
+            third=None if self.third is None else self.third[features],
+            fourth=None if self.fourth is None else self.fourth[features],
+            parts=tuple(part.select(features) for part in self.parts),
+            batches=tuple(replace(b, mean=b.mean[features]) for b in self.batches),
         )
 
 
