@@ -11,8 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
+from jigsaw_crl.base import text
 from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.cli.app import run
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "shown"),
+    [
+        (text.pluralise, (1, "row"), "1 row"),
+        (text.pluralise, (2, "matrix", "matrices"), "2 matrices"),
+        (text.chance, (0.25,), "0.250"),
+        (text.chance, (0.99997,), "> 0.999"),
+        (text.chance, (0.0,), "< 0.001"),
+        (text.number, (0.01234,), "0.0123"),
+        (text.number, (73_412.0,), "73,400"),
+        (text.number, (-1e-9,), "0"),
+        (text.number, (float("inf"),), "infinite"),
+        (text.percent, (0.0123,), "1.2 %"),
+        (text.percent, (2.51,), "250 %"),
+        (text.percent, (float("inf"),), "more than 1,000 %"),
+        (text.percent, (1e-6,), "less than 0.1 %"),
+        (text.signed, (0.5,), "+0.50"),
+        (text.signed, (-0.001,), "0.00"),
+        (did_you_mean, (1, ["1", "2"]), "Names are text: write '1'."),
+    ],
+)
+def test_numbers_are_written_for_people(function, given, shown):
+    assert function(*given) == shown
 
 
 @given(st.lists(st.text("abc", min_size=1), max_size=12), st.integers(1, 9))

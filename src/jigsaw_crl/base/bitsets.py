@@ -62,17 +62,9 @@ _register("numba:compile", _announcement)
 def compiled(*, kept: bool = True, **options: Any) -> Any:
     """Decorator: `numba.njit` that releases the GIL and divides by zero as numpy does.
 
-    Without a writable cache folder (a container without a home, for instance) every process
-    compiles for itself.
-
-    Parameters
-    ----------
-    kept : bool
-        Cache on disk. Use False for functions that only compiled functions call: they become part
-        of their callers, and two processes that cache several signatures of one function at the
-        same time can corrupt its index.
-    **options
-        Passed on to `numba.njit`.
+    Functions are cached on disk unless `kept` is False: those that only compiled functions call
+    become part of their callers, and two processes that cache several signatures of one function at
+    once can corrupt its index. Without a writable cache folder every process compiles for itself.
     """
     settings = {"nogil": True, "error_model": "numpy", **options}
 
@@ -125,10 +117,7 @@ def contains(words, row, label):  # type: ignore[no-untyped-def]
 
 @compiled(kept=False)
 def members(words, row, first, out):  # type: ignore[no-untyped-def]
-    """Write `first` and then the set `words[row]`, ascending, to `out`; returns how many.
-
-    Stops when `out` is full.
-    """
+    """Write `first`, then the set `words[row]`, ascending, to `out` till it is full; how many."""
     out[0] = first
     n = 1
     for w in range(words.shape[1]):
@@ -180,18 +169,8 @@ def greedy_order(
     """A closed order grown from the pairs with positive weight, largest weight first.
 
     A pair is added together with the pairs its transitive closure adds, if that makes no cycle and
-    their weights sum to more than zero.
-
-    Parameters
-    ----------
-    weight : array, shape (p, p)
-        Finite; the diagonal is ignored.
-    start : array of bool, shape (p, p), optional
-        The closed order to grow; empty by default.
-
-    Returns
-    -------
-    array of bool, shape (p, p)
+    their weights sum to more than zero. Weights are finite, of shape (p, p); `start` is the closed
+    order to grow, empty by default.
     """
     p = len(weight)
     matrix = np.zeros((p, p), dtype=bool) if start is None else start

@@ -18,11 +18,8 @@ PATIENCE = 10
 def connected(cluster: Any) -> Iterator[Any]:
     """A connection to the scheduler of a Dask cluster.
 
-    Parameters
-    ----------
-    cluster : str or distributed.Client
-        Address of the scheduler, such as ``"tcp://10.0.0.1:8786"``, or a connected client, which
-        stays open.
+    `cluster` is its address, such as ``"tcp://10.0.0.1:8786"``, or a connected client, which stays
+    open.
     """
     distributed = import_optional("distributed", "Dask", "cluster")
     if not isinstance(cluster, str):
@@ -49,10 +46,7 @@ def connected(cluster: Any) -> Iterator[Any]:
 def completed(connection: Any, futures: Sequence[Any]) -> Iterator[Any]:
     """Yield the results of tasks as they finish; Dask repeats those of a worker that was lost.
 
-    Raises
-    ------
-    InputError
-        A task cannot be run or ended every worker that tried it.
+    An `InputError` is raised if a task cannot be run, or ended every worker that tried it.
     """
     distributed = import_optional("distributed", "Dask", "cluster")
     for future in distributed.as_completed(futures, loop=connection.loop):

@@ -23,10 +23,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 WholeNumber = Annotated[int, Field(strict=True)]
 
 # Names of fields and values come from the document: characters that an error quotes of one.
-_QUOTED = 80
-_SAID = 300
-
-
+_QUOTED, _SAID = 80, 300
 # A string of a valid JSON text, and the colon after it if it names a field.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)')
 

@@ -95,16 +95,7 @@ def choose(name: str, known: Mapping[str, T], what: str) -> T:
 
 
 def import_optional(module: str, what: str, extra: str) -> Any:
-    """Import a module of an optional dependency, or raise an `InputError` that says how to get it.
-
-    Parameters
-    ----------
-    module : str
-    what : str
-        Name of the dependency.
-    extra : str
-        The extra of this package that installs it.
-    """
+    """A module of the optional dependency `what`; an `InputError` names the `extra` to install."""
     try:
         return import_module(module)
     except ImportError:

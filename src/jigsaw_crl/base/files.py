@@ -63,14 +63,7 @@ _KINDS = (
 
 @contextmanager
 def writable(path: Path, what: str = "it") -> Iterator[None]:
-    """Turn an `OSError` while writing into an `InputError` that names the file or folder.
-
-    Parameters
-    ----------
-    path : Path
-    what : str
-        Subject of the message, for instance ``"the folder"``.
-    """
+    """Turn an `OSError` while writing into an `InputError` about `what`, for instance a folder."""
     try:
         yield
     except OSError as error:
@@ -99,9 +92,6 @@ def readable(path: Path) -> Iterator[None]:
             "Copy the file again; it may be truncated.",
             path=path,
         ) from None
-
-
-# -- reading ----------------------------------------------------------------------------------
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -135,9 +125,6 @@ def _refuse_odd(mode: int, path: Path) -> None:
             raise InputError(f"this is {kind}", remedy, path=path)
 
 
-# -- what may be overwritten ------------------------------------------------------------------
-
-
 def check_output(
     path: Path,
     ours: Ours,
@@ -148,19 +135,8 @@ def check_output(
 ) -> None:
     """Refuse to write over a file that is not ours to replace.
 
-    Parameters
-    ----------
-    path : Path
-        The file to write.
-    ours : callable
-        Is a file with this beginning and end one that this package wrote? Such a file is replaced.
-    inputs : iterable of Path or None
-        What the command reads. An input is never overwritten, nor is a user's own file in a folder
-        that is one, a key or a log.
-    force : bool
-        Overwrite any other file.
-    what : str
-        What the file would be, for instance ``"a fragment"``.
+    An input of the command is never overwritten, nor is a user's own file in a folder that is one,
+    a key or a log; any other file only with `force`. `what` the file would be is for the message.
     """
     try:
         found = os.stat(path)
@@ -205,24 +181,13 @@ def is_document(*kinds: str) -> Ours:
     return lambda seen: pattern.match(seen) is not None
 
 
-# -- writing ----------------------------------------------------------------------------------
-
-
 def write_file(
     path: Path, write: Callable[[BinaryIO], object], *, private: bool = False, new: bool = False
 ) -> Path:
     """Write a file completely or not at all, through a temporary file in the same folder.
 
-    Parameters
-    ----------
-    path : Path
-    write : callable
-        Gets the open file.
-    private : bool
-        Readable by its owner only. By default the umask decides, or the permissions of the file
-        that is replaced.
-    new : bool
-        Refuse to replace an existing file, even one that appears meanwhile.
+    Only its owner can read a `private` one; else the umask decides, or the permissions of the file
+    that is replaced. A `new` one replaces no file, not even one that appears meanwhile.
     """
     temporary: str | None = None
     with writable(path):
@@ -300,20 +265,8 @@ def locked(path: Path, what: str = "the folder", *, patience: float = 0.0) -> It
 
     The lock is a file: `.lock` in the folder, `NAME.lock` beside the file. It is gone afterwards.
     The system frees it when the process ends, however it ends; a process that was started meanwhile
-    does not inherit it. The same thread may hold it once more inside the block.
-
-    Parameters
-    ----------
-    path : Path
-    what : str
-        Names the thing in the error, for instance ``"the record"``.
-    patience : float
-        Seconds to wait for another run.
-
-    Raises
-    ------
-    InputError
-        Another run holds the lock, or the file system has none.
+    does not inherit it. The same thread may hold it once more inside the block. After `patience`
+    seconds an `InputError` says that `what` is in use; it also says if the file system has no lock.
     """
     # It takes 30 ms, and most commands lock nothing.
     from filelock import FileLock, Timeout

@@ -67,21 +67,10 @@ def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
 class ReadingNote:
     """Something that recovery could not use or not tell, and the measurement that decided so.
 
-    Parameters
-    ----------
-    label : str or None
-        The label about which nothing is stated (with "mean-only": about its ancestors); None if
-        it concerns the whole client.
-    check : str
-        The name of the finding: the intervention is too weak to see, it moved more than one target,
-        it moved the mean and nothing else, the regimes' means do not fit their covariances, an
-        intervention that is called hard is not, or lines lean further than a linear system allows.
-        With "off-target" the regime was read all the same, with "excess-spread" rows count for
-        fewer, with "nonlinear-response" the label was read without linearity, and with "no-shift"
-        that was not possible.
-    value, threshold : float
-    other : str
-        With "off-target", the other label that the regime acts on.
+    Nothing is stated about the label (with "mean-only": about its ancestors), or about the client
+    if it is None. With "off-target" the regime was read all the same, and `other` is the label that
+    it acts on too; with "excess-spread" rows count for fewer; with "nonlinear-response" the label
+    was read without linearity, and with "no-shift" that was not possible.
     """
 
     label: str | None

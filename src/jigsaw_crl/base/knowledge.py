@@ -25,6 +25,7 @@ __all__ = ["NOTHING", "Knowledge"]
 
 Pair = tuple[str, str]
 FIELDS = ("tiers", "ancestor", "not_ancestor")
+_FORM, _TIERS = '["pump -> tank"]', '[["pump"], ["valve", "tank"]]'
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,10 @@ class Knowledge:
         position = {label_key(label): i for i, label in enumerate(labels)}
         at = np.array([position.get(label_key(label), -1) for label in own], dtype=np.intp)
         here = np.flatnonzero(at >= 0)
-        yes, no = _said(self) if len(here) == len(own) else _closed(self)
+        yes, no = _said(self)
+        if len(here) < len(own):
+            yes = transitive_closure(yes)
+            no = refuted(yes, no)
         out = np.zeros((2, len(labels), len(labels)), dtype=bool)
         for matrix, said in zip(out, (yes, no), strict=True):
             matrix[np.ix_(at[here], at[here])] = said[np.ix_(here, here)]
@@ -130,23 +134,15 @@ class Knowledge:
 
 def _listed(given: Any, name: str) -> Sequence[Any]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        forms = {"tiers": '[["pump"], ["valve", "tank"]]'}
-        raise InputError(
-            f"{name} is {given!r}, not a list", f"Write {name} = {forms.get(name, _FORM)}."
-        )
+        form = _TIERS if name == "tiers" else _FORM
+        raise InputError(f"{name} is {given!r}, not a list", f"Write {name} = {form}.")
     return given
-
-
-_FORM = '["pump -> tank"]'
 
 
 def _tier(given: Any) -> tuple[str, ...]:
     labels = (given,) if isinstance(given, str) else given
     if not isinstance(labels, Sequence) or not all(isinstance(x, str) for x in labels):
-        raise InputError(
-            f"the tier {given!r} is not a list of labels",
-            'Write tiers = [["pump"], ["valve", "tank"]].',
-        )
+        raise InputError(f"the tier {given!r} is not a list of labels", f"Write tiers = {_TIERS}.")
     return tuple(map(normal_label, labels))
 
 
@@ -173,13 +169,6 @@ def _said(knowledge: Knowledge) -> tuple[BoolArray, BoolArray]:
     return yes, no
 
 
-def _closed(knowledge: Knowledge) -> tuple[BoolArray, BoolArray]:
-    """What is said and what follows from it, shape (m, m) each."""
-    yes, no = _said(knowledge)
-    above = transitive_closure(yes)
-    return above, refuted(above, no)
-
-
 def _refuse_contradictions(knowledge: Knowledge) -> None:
     """Refuse two spellings of one label, two tiers of one label, and what no order can be."""
     labels = knowledge.labels
@@ -194,7 +183,9 @@ def _refuse_contradictions(knowledge: Knowledge) -> None:
     twice = next((label for label in placed if placed.count(label) > 1), None)
     if twice is not None:
         raise InputError(f"knowledge has {twice!r} in two tiers", "Leave it in one of them.")
-    above, none = _closed(knowledge)
+    yes, no = _said(knowledge)
+    above = transitive_closure(yes)
+    none = refuted(above, no)
     loop = np.flatnonzero(np.diagonal(above))
     if loop.size:
         names = few(labels[i] for i in loop.tolist())

@@ -48,27 +48,13 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def normal_label(label: str) -> str:
-    """The label in normal form NFKC, without leading and trailing spaces.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.labels import normal_label
-    >>> normal_label(" ﬁlter\N{NO-BREAK SPACE}2 ")
-    'filter 2'
-    """
+    """The label in normal form NFKC, without leading and trailing spaces."""
     return label if label.isascii() and label == label.strip() else normalize("NFKC", label).strip()
 
 
 @lru_cache(maxsize=KEPT)
 def label_fault(label: str) -> str:
-    """What is wrong with a label, for a sentence that begins with it; empty if nothing is.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.labels import label_fault
-    >>> label_fault("pump"), label_fault("pu\N{ZERO WIDTH SPACE}mp")
-    ('', 'holds the invisible character U+200B (ZERO WIDTH SPACE)')
-    """
+    """What is wrong with a label, for a sentence that begins with it; empty if nothing is."""
     if not label.strip():
         return "is empty"
     if len(label) > MOST_CHARACTERS:
@@ -96,12 +82,6 @@ def label_key(label: str) -> str:
     """Key that is equal for spellings of one label.
 
     They differ by case, by normal form, by space, `_` or `-` between two parts, or as 1 and 1.0 do.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.labels import label_key
-    >>> label_key("Pump  1") == label_key("pump-1"), label_key("1") == label_key("1.0")
-    (True, True)
     """
     folded = " ".join(normalize("NFKC", normalize("NFKC", label).casefold()).split())
     try:
@@ -115,25 +95,12 @@ def safe_text(text: str) -> str:
     r"""Text for a terminal: escape sequences and hidden characters become visible.
 
     Line breaks and tabs stay. Inside JSON text the result is JSON with the same meaning.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.labels import safe_text
-    >>> print(safe_text("\x1b[31mred"))
-    \u001b[31mred
     """
     return _COMMANDS.sub(lambda found: json.dumps(found.group())[1:-1], text)
 
 
 def csv_cell(text: str) -> str:
-    """A cell that no spreadsheet takes as a formula: it then begins with an apostrophe.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.labels import csv_cell
-    >>> csv_cell("=1+1"), csv_cell("pump"), csv_cell("-2.5")
-    ("'=1+1", 'pump', '-2.5')
-    """
+    """A cell that no spreadsheet takes as a formula: it then begins with an apostrophe."""
     if not text.startswith(_FORMULA):
         return text
     try:

@@ -38,22 +38,7 @@ class CycleError(InputError):
 
 
 def transitive_closure(relation: ArrayLike) -> BoolArray:
-    """Smallest transitive relation that contains `relation`.
-
-    Parameters
-    ----------
-    relation : array of bool, shape (m, m)
-
-    Returns
-    -------
-    array of bool, shape (m, m)
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.order import transitive_closure
-    >>> transitive_closure([[0, 1, 0], [0, 0, 1], [0, 0, 0]]).astype(int).tolist()
-    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
-    """
+    """Smallest transitive relation that contains `relation`, shape (m, m)."""
     # Repeated squaring: log₂ m products, or one if the relation is closed already.
     reach = np.asarray(relation, dtype=bool).astype(np.float32)
     while True:

@@ -39,17 +39,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def counted(items: Iterable[T], total: int) -> Iterator[T]:
-    """The items, while the progress of the command (`working`) moves with each of them.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.terminal import SHOWN, counted
-    >>> steps = []
-    >>> token = SHOWN.set(lambda done, total: steps.append((done, total)))
-    >>> list(counted("ab", 2)), steps
-    (['a', 'b'], [(0, 2), (1, 2), (2, 2)])
-    >>> SHOWN.reset(token)
-    """
+    """The items, while the progress of the command (`working`) moves with each of them."""
     show = SHOWN.get()
     for done, item in enumerate(items):
         if show is not None:

@@ -14,53 +14,25 @@ SIMILAR = 0.72
 
 
 def pluralise(number: int, singular: str, plural: str = "") -> str:
-    """The number and its noun, in the singular or plural.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import pluralise
-    >>> pluralise(1, "row"), pluralise(1200, "row"), pluralise(2, "matrix", "matrices")
-    ('1 row', '1200 rows', '2 matrices')
-    """
+    """The number and its noun, in the singular or plural."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def few(names: Iterable[object], most: int = 8) -> str:
-    """The first names, and the number of the others.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import few
-    >>> few("abc"), few("abcde", most=3)
-    ('a, b, c', 'a, b, c and 2 more')
-    """
+    """The first names, and the number of the others."""
     listed = [str(name) for name in names]
     shown = ", ".join(listed[:most])
     return shown + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def chance(probability: float) -> str:
-    """A probability with three decimals; never as certain as 1 or 0, which rounding would show.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import chance
-    >>> chance(0.25), chance(0.99997), chance(0.0)
-    ('0.250', '> 0.999', '< 0.001')
-    """
+    """A probability with three decimals; never as certain as 1 or 0, which rounding would show."""
     text = f"{probability:.3f}"
     return {"1.000": "> 0.999", "0.000": "< 0.001"}.get(text, text)
 
 
 def number(value: float) -> str:
-    """A number with three digits and no exponent, for people.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import number
-    >>> number(0.01234), number(250.4), number(73_412.0), number(-1e-9), number(float("inf"))
-    ('0.0123', '250', '73,400', '0', 'infinite')
-    """
+    """A number with three digits and no exponent, for people."""
     if not isfinite(value):
         return "infinite" if value > 0 else str(value)
     if abs(value) < 1e-4:
@@ -70,14 +42,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent, with two digits; large ones without false precision.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import percent
-    >>> percent(0.0123), percent(2.51), percent(float("inf")), percent(1e-6)
-    ('1.2 %', '250 %', 'more than 1,000 %', 'less than 0.1 %')
-    """
+    """A share in percent, with two digits; large ones without false precision."""
     if share > 10:
         return "more than 1,000 %"
     if share < 1e-3:
@@ -87,31 +52,13 @@ def percent(share: float) -> str:
 
 
 def signed(value: float) -> str:
-    """The number with two decimals and its sign; zero has none.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import signed
-    >>> signed(0.5), signed(-0.001)
-    ('+0.50', '0.00')
-    """
+    """The number with two decimals and its sign; zero has none."""
     text = f"{abs(value):.2f}"
     return text if text == "0.00" else f"{'−' if value < 0 else '+'}{text}"
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """A sentence that suggests the known name closest to a mistyped one; empty if none is close.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.base.text import did_you_mean
-    >>> did_you_mean("contrl", ["pump", "control"])
-    "Did you mean 'control'?"
-    >>> did_you_mean(1, ["1", "2"])
-    "Names are text: write '1'."
-    >>> did_you_mean("pump", ["1", "2"])
-    ''
-    """
+    """A sentence that suggests the known name closest to a mistyped one; empty if none is close."""
     names = [candidate for candidate in known if isinstance(candidate, str)]
     text = name if isinstance(name, str) else str(name)
     if text in names:

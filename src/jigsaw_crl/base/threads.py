@@ -27,12 +27,8 @@ def in_parallel(n_jobs: int, function: Any, arguments: list[tuple[Any, ...]]) ->
     """`function` of every tuple of arguments, in their order.
 
     Linear algebra runs in one thread here and in every worker: clients are what runs at once, so
-    threads would only compete, and sums split between threads differ in their last digit.
-
-    Raises
-    ------
-    InputError
-        `n_jobs` is neither a whole number above 0 nor −1 (one job per core).
+    threads would only compete, and sums split between threads differ in their last digit. An
+    `InputError` is raised unless `n_jobs` is a whole number above 0, or −1 (one job per core).
     """
     if type(n_jobs) is not int or not (n_jobs > 0 or n_jobs == -1):
         raise InputError(f"n_jobs is {n_jobs!r}", "Pass a number of jobs, or -1 for all cores.")
