@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +12,10 @@ import numpy.typing as npt
 from jigsaw_crl import Fragment
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
 from jigsaw_crl.truth.simulate import World, world_from_graph
-from jigsaw_crl.truth.simulate.perfect import perfect_fragment
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from assembly.perfect import perfect_fragment
 
 
 def plain(fragment: Fragment, ancestor: npt.NDArray[np.int8]) -> Fragment:

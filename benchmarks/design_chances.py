@@ -21,7 +21,7 @@ from reporting import header, options, row
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.design import SiteSearch
-from jigsaw_crl.truth.simulate.world import View
+from jigsaw_crl.truth.simulate.views import View
 
 KINDS = {
     "paper": jc.simulate.Intervention.named("paper"),

@@ -15,7 +15,7 @@ from reporting import header, options, row
 import jigsaw_crl as jc
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment
-from jigsaw_crl.truth.simulate.world import Truth
+from jigsaw_crl.truth.simulate.views import Truth
 
 # Latents, clients and coverage: 80 clients in each world family.
 CELLS = (

@@ -24,11 +24,11 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.baseline import literal, search
 from jigsaw_crl.baseline.search import Budget
+from jigsaw_crl.truth.experiments.plan import scenario_of
 from jigsaw_crl.truth.experiments.published import TABLES
-from jigsaw_crl.truth.experiments.scenarios import scenario_of
 from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
 from jigsaw_crl.truth.simulate import Intervention, World, random_world
-from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
+from jigsaw_crl.truth.simulate.graphs import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
 ROWS = {scenario_of(row): row for table in TABLES for row in table.rows}
@@ -98,8 +98,8 @@ def show_population(worlds: int) -> None:
             name = f"edges with probability {degree}/p" if degree != 3 else ""
             for reading in runs[0][0] if degree == 3 else ("as printed",):
                 values = np.array([scores[reading] for scores, _ in runs])
-                below = np.mean(values < row.value("e1", None) - 0.005)
-                above = np.mean(values > row.value("e1", None) + 0.005)
+                below = np.mean(values < row.value("e1", np.inf) - 0.005)
+                above = np.mean(values > row.value("e1", np.inf) + 0.005)
                 entry = f"{values.mean():.2f} ({values.std():.2f}; {(1 + below - above) / 2:.2f})"
                 table.setdefault(name or reading, []).append(entry)
             for condition in runs[0][1] if degree == 3 else ():
@@ -109,7 +109,7 @@ def show_population(worlds: int) -> None:
             print(scenario.key, degree, flush=True)
     print("mean E1 (s.d.; share of worlds below the printed number)")
     print("\t".join(["reading", *(scenario.key for scenario in ROWS)]))
-    print("\t".join(["printed", *(f"{row.value('e1', None):.2f}" for row in ROWS.values())]))
+    print("\t".join(["printed", *(f"{row.value('e1', np.inf):.2f}" for row in ROWS.values())]))
     for reading, entries in table.items():
         print("\t".join([reading, *entries]))
 

@@ -12,14 +12,15 @@ their pictures, and the table that the README and the overview show are made fro
 from __future__ import annotations
 
 import re
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
-from jigsaw_crl.truth.experiments.pages import headline_table
-from jigsaw_crl.truth.experiments.reproduce import write_pages
-from jigsaw_crl.truth.experiments.results import read_results
+from jigsaw_crl.truth.experiments.pages import (
+    headline_table,
+    read_results,
+    updated,
+    write_pages,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "docs" / "reproduction"
@@ -30,23 +31,17 @@ BETWEEN = re.compile(r"(<!-- E1 of both methods -->\n).*?(\n<!-- end -->)", re.S
 
 def publish(source: Path, kind: str) -> None:
     """Add a results file to the published one, and write its page and pictures again."""
-    kept, results = PUBLISHED / kind / "results.jsonl", read_results(source)
-    if kept.exists():
-        results = read_results(kept).updated(results)
-    with tempfile.TemporaryDirectory() as folder:
-        done = write_pages(results, Path(folder))
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        for file in (done.results, done.page, *done.pictures):
-            shutil.copyfile(file, kept.parent / file.name)
+    kept, cells = PUBLISHED / kind / "results.csv", read_results(source)
+    write_pages(updated(read_results(kept), cells), kind, kept.parent)
 
 
 def main(folder: str) -> None:
     for kind in ("figures", "tables"):
-        source = Path(folder) / kind / "results.jsonl"
+        source = Path(folder) / kind / "results.csv"
         if source.exists():
             publish(source, kind)
             print(f"{PUBLISHED / kind} is written")
-    table = headline_table(read_results(PUBLISHED / "tables" / "results.jsonl"))
+    table = headline_table(read_results(PUBLISHED / "tables" / "results.csv"))
     for page in SHOWN_IN:
         text = page.read_text(encoding="utf-8")
         page.write_text(BETWEEN.sub(rf"\g<1>{table}\g<2>", text), encoding="utf-8")

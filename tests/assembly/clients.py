@@ -10,7 +10,8 @@ import numpy as np
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
 from jigsaw_crl.truth.simulate import World, random_world
-from jigsaw_crl.truth.simulate.perfect import perfect_fragment
+
+from .perfect import perfect_fragment
 
 Pair = tuple[str, str]
 

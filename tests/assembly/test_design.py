@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, assemble, next_client
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
-from jigsaw_crl.truth.simulate.perfect import perfect_fragment
-from jigsaw_crl.truth.simulate.world import View, World
+from jigsaw_crl.truth.simulate.views import View
+from jigsaw_crl.truth.simulate.world import World
 
+from .perfect import perfect_fragment
 from .strategies import labs, reordered
 
 

@@ -14,7 +14,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.assembly.design import SiteSearch
 from jigsaw_crl.assembly.futures import Outlook, new_site, stated
 from jigsaw_crl.evidence.pooled import Pooled
-from jigsaw_crl.truth.simulate.world import View, World
+from jigsaw_crl.truth.simulate.views import View
+from jigsaw_crl.truth.simulate.world import World
 
 ROWS = 1000
 SEEDS = range(70, 76)

@@ -17,7 +17,8 @@ from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Statements
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.truth.simulate import Intervention
-from jigsaw_crl.truth.simulate.perfect import perfect_fragment
+
+from ..assembly.perfect import perfect_fragment
 
 PLANT = ("pump", "valve", "flow", "tank", "heater", "mixer")
 PLANT_EFFECTS = (

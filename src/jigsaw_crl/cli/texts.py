@@ -208,7 +208,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "reproduce.method": ("METHOD", "A method to run; may be repeated. Default: both."),
     "quick": (None, "Fewer replicates."),
     "workers": ("N", "Worker processes; by default one per core."),
-    "reproduce.cluster": ("ADDRESS", "Address of a Dask scheduler to work on."),
     "reproduce.out": ("DIR", "Folder for the results."),
 }
 # Options that are not called like their parameter.

@@ -160,7 +160,6 @@ def reproduce(
     method: list[str] | None = None,
     quick: bool = False,
     workers: int | None = None,
-    cluster: str | None = None,
     out: Path = Path("reproduce"),
     force: bool = False,
     as_json: bool = False,
@@ -176,10 +175,10 @@ def reproduce(
         out=out,
         quick=quick,
         workers=workers or os.cpu_count() or 1,
-        cluster=cluster,
         methods=tuple(method or ("paper", "null-cone")),
         only=only or (),
         force=force,
     )
-    document = {"page": str(done.page), "pictures": [str(p) for p in done.pictures]}
-    emit(as_json, document, f"written to {done.page}")
+    made = done.pages
+    document = {"page": str(made.page), "pictures": [str(p) for p in made.pictures]}
+    emit(as_json, document, f"written to {made.page}")

@@ -26,20 +26,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.assembly.verdict import NO, Verdict
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.truth.effect_scores import EdgeCounts, EffectScores, edge_counts, effect_scores
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.order import PartialOrder
     from jigsaw_crl.fragment.fragment import Fragment
-    from jigsaw_crl.truth.simulate.world import Truth
+    from jigsaw_crl.truth.simulate.views import TrueEffects, Truth
 
 __all__ = [
     "PROBABILITY_BINS",
@@ -62,6 +61,8 @@ __all__ = [
 LEAKAGE_THRESHOLD = 1e-2
 # Singular values of a block's rows below this share of the largest are rounding errors.
 ROW_SPACE_TOLERANCE = 1e-10
+# Rounding error of an effect from exact moments, whose interval has no width.
+ROUNDING = 1e-8
 
 # Inner edges of the bins of `reliability`: below 1 %, 1 to 5 %, …, above 99 %.
 PROBABILITY_BINS = (0.01, 0.05, 0.2, 0.8, 0.95, 0.99)
@@ -111,11 +112,17 @@ def scored_pairs(order: Pairs) -> frozenset[tuple[Any, Any]]:
     return frozenset(held() if callable(held) else held)
 
 
-@dataclass(frozen=True)
-class VerdictCounts:
-    """How many ordered pairs were decided, and how many of these wrongly.
+class _Counts:
+    """Counts, those of several worlds add up with `+`."""
 
-    Counts of several worlds add up with `+`.
+    def __add__(self, other: Self) -> Self:
+        both = zip(astuple(self), astuple(other), strict=True)  # type: ignore[call-overload]
+        return type(self)(*(a + b for a, b in both))
+
+
+@dataclass(frozen=True)
+class VerdictCounts(_Counts):
+    """How many ordered pairs were decided, and how many of these wrongly.
 
     Parameters
     ----------
@@ -138,10 +145,6 @@ class VerdictCounts:
     def decided(self) -> float:
         """Share of the pairs with a verdict."""
         return (self.yes + self.no) / self.pairs if self.pairs else 1.0
-
-    def __add__(self, other: VerdictCounts) -> VerdictCounts:
-        both = zip(astuple(self), astuple(other), strict=True)
-        return VerdictCounts(*(a + b for a, b in both))
 
 
 def verdict_counts(
@@ -377,3 +380,159 @@ def _client_latent_correlation(truth: Truth, rows: FloatArray) -> float:
         own = np.diag(N @ covariance)
         spread = np.einsum("ij,jk,ik->i", N, covariance, N) * np.diag(covariance)
         return float(np.nan_to_num(np.abs(own) / np.sqrt(spread)).mean())
+
+
+# -- effects and edges from hard interventions ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EffectScores(_Counts):
+    """How far effects are from the truth, and how often their 95 % intervals hold it.
+
+    Parameters
+    ----------
+    zero, zero_covered : int
+        Ordered pairs with an estimate whose true effect is zero, and how many intervals hold it.
+    other, other_covered : int
+        The same for pairs with an effect.
+    squares : float
+        Sum over these pairs of the squared error of `total` in `Result.effects`.
+    """
+
+    zero: int = 0
+    zero_covered: int = 0
+    other: int = 0
+    other_covered: int = 0
+    squares: float = 0.0
+
+    @property
+    def rms(self) -> float:
+        """Root mean square error; NaN without pairs."""
+        return float(np.sqrt(_ratio(self.squares, self.zero + self.other)))
+
+    @property
+    def coverage(self) -> float:
+        """Share of intervals that hold the true effect."""
+        return _ratio(self.zero_covered + self.other_covered, self.zero + self.other)
+
+    @property
+    def coverage_of_zero(self) -> float:
+        """The same where there is no effect."""
+        return _ratio(self.zero_covered, self.zero)
+
+    @property
+    def coverage_of_effects(self) -> float:
+        """The same where there is one."""
+        return _ratio(self.other_covered, self.other)
+
+
+@dataclass(frozen=True)
+class EdgeCounts(_Counts):
+    """How many edges there are, how many are stated as "direct", and how many of these are there.
+
+    Parameters
+    ----------
+    true, stated, right : int
+    undetermined : int
+        Ordered pairs with the verdict "undetermined".
+    """
+
+    true: int = 0
+    stated: int = 0
+    right: int = 0
+    undetermined: int = 0
+
+    @property
+    def f1(self) -> float:
+        """`2 right / (true + stated)`; 1 when both are zero."""
+        size = self.true + self.stated
+        return 2 * self.right / size if size else 1.0
+
+
+def effect_scores(truth: TrueEffects, order: GlobalOrder) -> EffectScores:
+    """Compare the total effects of an order with the truth.
+
+    The direction of a label whose interventions do not shift it is arbitrary; effects of and on
+    such a label are compared by their size.
+
+    Parameters
+    ----------
+    truth : TrueEffects
+        `world.effects(order.labels)`.
+    order : GlobalOrder
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention="hard")
+    >>> order = jc.recover(world.clients(), interventions="hard").order
+    >>> scores = jc.metrics.effect_scores(world.effects(order.labels), order)
+    >>> scores.coverage, round(scores.rms, 8)
+    (1.0, 0.0)
+    """
+    _check_labels(truth, order)
+    effects = order.effects
+    if effects is None:
+        return EffectScores()
+    known = effects.known & ~np.eye(len(order.labels), dtype=bool)
+    by_size = ~(effects.oriented[:, None] & effects.oriented)
+    true, estimate = (np.where(by_size, np.abs(x), x) for x in (truth.total, effects.estimate))
+    half = (effects.high - effects.low) / 2 + ROUNDING
+    covered = np.abs(estimate - true) <= half
+    total: FloatArray = np.where(order.verdicts == NO, 0.0, estimate)
+    zero = truth.total == 0
+    return EffectScores(
+        zero=int((known & zero).sum()),
+        zero_covered=int((known & zero & covered).sum()),
+        other=int((known & ~zero).sum()),
+        other_covered=int((known & ~zero & covered).sum()),
+        squares=float(((total - true)[known] ** 2).sum()),
+    )
+
+
+def edge_counts(truth: TrueEffects, order: GlobalOrder, above: float = 0.0) -> EdgeCounts:
+    """Compare the direct edges of an order with those of the truth.
+
+    Parameters
+    ----------
+    truth : TrueEffects
+        `world.effects(order.labels)`.
+    order : GlobalOrder
+    above : float
+        Edges up to this size, in standard deviations, count neither as found nor as missed.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention="hard")
+    >>> order = jc.recover(world.clients(), interventions="hard").order
+    >>> jc.metrics.edge_counts(world.effects(order.labels), order).f1
+    1.0
+    """
+    _check_labels(truth, order)
+    edge, small = truth.direct != 0, np.abs(truth.direct) <= above
+    true = edge & ~small
+    direct = order.direct_effects
+    if direct is None:
+        return EdgeCounts(true=int(true.sum()))
+    p = range(len(order.labels))
+    verdicts = np.array([[direct.verdict(a, d) for d in p] for a in p])
+    stated = (verdicts == "direct") & ~(edge & small)
+    return EdgeCounts(
+        true=int(true.sum()),
+        stated=int(stated.sum()),
+        right=int((stated & true).sum()),
+        undetermined=int((verdicts == "undetermined").sum()),
+    )
+
+
+def _check_labels(truth: TrueEffects, order: GlobalOrder) -> None:
+    if truth.labels != order.labels:
+        raise InputError(
+            "the true effects are not those of the order's labels",
+            "Pass world.effects(order.labels).",
+        )
+
+
+def _ratio(part: float, whole: int) -> float:
+    return part / whole if whole else float("nan")

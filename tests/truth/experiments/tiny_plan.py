@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from math import inf
 
-from jigsaw_crl.truth.experiments.scenarios import Plan, Scenario
+from jigsaw_crl.truth.experiments.plan import Plan, Scenario
 
 
 def tiny(kind="figures", **changes):
@@ -16,7 +17,7 @@ def tiny(kind="figures", **changes):
     plan = Plan(
         kind=kind,
         scenarios=worlds[kind],
-        sizes=(1000, None) if kind == "figures" else (10_000, None),
+        sizes=(1000, inf) if kind == "figures" else (10_000, inf),
         replicates=2,
         calibration_runs=2,
         grid=(0.05, 0.1),
@@ -24,10 +25,6 @@ def tiny(kind="figures", **changes):
         methods=("paper",),
     )
     return replace(plan, **changes)
-
-
-def silent(done, total):
-    """No bar in tests."""
 
 
 def numbers(result):

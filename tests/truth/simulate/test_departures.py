@@ -280,5 +280,5 @@ def test_departures_that_mean_nothing_are_refused_in_one_line(world, departures,
 
 
 def test_exact_moments_have_no_departures(world):
-    with pytest.raises(InputError, match="Pass a number of rows"):
+    with pytest.raises(InputError, match="exact moments have no rows"):
         world.clients(departures=["t-noise=3"])

@@ -8,12 +8,11 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.truth.simulate import FAMILIES, random_world
-from jigsaw_crl.truth.simulate.families import random_pattern
 
 
 def graph(family, p=20, seed=0):
     """The graph as networkx has it, edges from cause to effect."""
-    pattern = random_pattern(family, p, np.random.default_rng(seed))
+    pattern = FAMILIES[family](p, np.random.default_rng(seed))
     return nx.from_numpy_array(pattern.T, create_using=nx.DiGraph)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
+from jigsaw_crl.base.order import strongly_connected
+from jigsaw_crl.truth.simulate.graphs import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.sem import SEM
 
 
@@ -89,4 +90,4 @@ def test_the_block_order_is_closed_although_the_definition_is_not_transitive():
     assert blocks == [[u], [v1, v2], [w]]
     assert order.tolist() == [[False, False, False], [True, False, False], [True, True, False]]
     assert not graph.ancestors()[w, u]
-    assert graph.districts() == [[u], [v1, v2], [w]]
+    assert strongly_connected(graph.bidirected) == [[u], [v1, v2], [w]]

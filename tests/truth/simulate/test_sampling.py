@@ -11,9 +11,15 @@ from jigsaw_crl.truth.simulate.sampling import (
     CHUNK,
     Regime,
     population,
+    rows_from_noise,
     sample_moments,
-    sample_rows,
+    standard_noise,
 )
+
+
+def sample_rows(regime, n, noise, rng):
+    return rows_from_noise(regime, standard_noise(n, len(regime.variances), noise, rng), rng)
+
 
 PROTOCOLS = {
     "whole": "mean-noise",

@@ -7,11 +7,10 @@ printed numbers; the text states their values in the population (`POPULATION`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
-__all__ = ["POPULATION", "SAMPLE_SIZES", "TABLES", "Row", "Table"]
-
-# Columns of the tables; None is the population.
-SAMPLE_SIZES: tuple[int | None, ...] = (10_000, 50_000, 100_000, 500_000, 1_000_000, None)
+# Columns of the tables; infinity is the population.
+SAMPLE_SIZES = (10_000, 50_000, 100_000, 500_000, 1_000_000, inf)
 
 # "In the population case we obtain E1 = 1 and E2 = E3 = 0", all six scenarios.
 POPULATION = {"e1": 1.0, "e2": 0.0, "e3": 0.0}
@@ -19,15 +18,7 @@ POPULATION = {"e1": 1.0, "e2": 0.0, "e3": 0.0}
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table: the runtime at n = ∞, and the metrics over `SAMPLE_SIZES`.
-
-    Parameters
-    ----------
-    n_latent, n_clients, coverage
-        p, K and q.
-    seconds : float
-    e1, e2, e3 : tuple of float
-    """
+    """One row of a table: p, K and q, the runtime at n = ∞, and metrics over `SAMPLE_SIZES`."""
 
     n_latent: int
     n_clients: int
@@ -37,7 +28,7 @@ class Row:
     e2: tuple[float, ...]
     e3: tuple[float, ...]
 
-    def value(self, metric: str, n: int | None) -> float:
+    def value(self, metric: str, n: float) -> float:
         """The printed number of a metric at a sample size."""
         found: tuple[float, ...] = getattr(self, metric)
         return found[SAMPLE_SIZES.index(n)]

@@ -1,51 +1,122 @@
-"""Run the paper's experiments and compare the results with its printed numbers."""
+"""Run the paper's experiments and compare the results with its printed numbers.
+
+Finished tasks are kept by `joblib.Memory`, whose key holds a hash of the code, so that results of
+different code never mix and a run that was killed resumes. The methods that are compared have one
+signature; all get the same data.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from hashlib import sha256
+from math import fsum, inf
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from jigsaw_crl.base.errors import InputError, choose
-from jigsaw_crl.base.files import locked, writable, write_text
-from jigsaw_crl.truth.experiments import pages
-from jigsaw_crl.truth.experiments.execution import Call, progress_bar, results_of
-from jigsaw_crl.truth.experiments.plots import plot_scenario, plot_table
-from jigsaw_crl.truth.experiments.replicate import METHODS, Record, chosen_tau, run_task
-from jigsaw_crl.truth.experiments.results import Results, read_results, summarise, write_results
-from jigsaw_crl.truth.experiments.scenarios import Plan, Task, plan_of
+import pandas as pd
+from joblib import Memory, Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from threadpoolctl import threadpool_limits
 
-__all__ = ["Reproduction", "run", "run_plan", "write_pages"]
+import jigsaw_crl
+from jigsaw_crl import baseline
+from jigsaw_crl.base.errors import InputError, choose
+from jigsaw_crl.base.files import writable, write_text
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.pipeline import recover
+from jigsaw_crl.truth.experiments.pages import Pages, summarise, write_pages
+from jigsaw_crl.truth.experiments.plan import Plan, Task, plan_of
+from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
+from jigsaw_crl.truth.simulate import setting
 
 # The sub-folder of finished tasks, by which the folder of an earlier run is known again.
 REPLICATES = "replicates"
-Progress = Callable[[int, int], None]
+# Rooms whose code changes no number of a replicate.
+_NO_NUMBERS = ("cli", "federated", "report")
+
+
+def _paper(clients: Sequence[Client], tau: float | None, budget: int) -> tuple[Any, Any]:
+    found = [baseline.recover_fragment(c, tau=tau, budget=budget) for c in clients]
+    return baseline.assemble_pairs(found).pairs, found
+
+
+def _null_cone(clients: Sequence[Client], _tau: float | None, _budget: int) -> tuple[Any, Any]:
+    result = recover(list(clients), method="null-cone", seed=0)
+    return result.order, list(result.fragments.values())
+
+
+METHODS: dict[str, Callable[[Sequence[Client], float | None, int], tuple[Any, Any]]] = {
+    "paper": _paper,
+    "null-cone": _null_cone,
+}
+"""From clients, τ and the search budget to an order and the clients' fragments."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Files of a finished run.
-
-    Parameters
-    ----------
-    csv : Path
-        Every replicate.
-    results : Path
-        The cells, from which the page is made; see `jigsaw_crl.truth.experiments.results`.
-    page : Path
-        In Markdown.
-    pictures : tuple of Path
-        One PNG per scenario of the figures, or per table.
-    """
+    """Files of a finished run: every replicate as CSV, and the pages made of them."""
 
     csv: Path
-    results: Path
-    page: Path
-    pictures: tuple[Path, ...]
+    pages: Pages
+
+
+@cache
+def code_hash() -> str:
+    """Hash of the code that numbers depend on."""
+    root = Path(jigsaw_crl.__file__).parent
+    code = sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in _NO_NUMBERS:
+            code.update(path.read_bytes())
+    return code.hexdigest()
+
+
+@cache
+def _warm_up(method: str) -> None:
+    """Import and compile everything once per process, so that no timing includes it."""
+    world = setting("A", 0)
+    for n in (None, 1000):
+        METHODS[method](world.clients(n), 0.05, 1000)
+
+
+def run_task(task: Task, method: str, taus: Sequence[float | None], budget: int, _code: str) -> Any:
+    """Scores of a method on one data set, one row for each τ; `_code` is a part of the key.
+
+    It uses one BLAS thread, because the rounding of a product can depend on the number of threads.
+    """
+    with threadpool_limits(limits=1):
+        world_seed, sample_seed = task.seeds()
+        world = task.scenario.world(world_seed)
+        n = None if task.n == inf else int(task.n)
+        clients = world.clients(n, task.scenario.noise, sample_seed)
+        truths = [world.truth(k) for k in range(world.n_clients)]
+        _warm_up(method)
+        rows = []
+        for tau in taus:
+            start = perf_counter()
+            order, fragments = METHODS[method](clients, tau, budget)
+            row = {
+                "scenario": task.scenario.key,
+                "n": task.n,
+                "replicate": task.replicate,
+                "method": method,
+                "tau": tau,
+                "seconds": round(perf_counter() - start, 4),
+                "e1": global_f1(world.order, order),
+                "e2": subspace_error(truths, fragments),
+                "e3": support_leakage(truths, fragments),
+                "clients": world.n_clients,
+                "stopped": sum(not f.outcome.ok for f in fragments),
+                "date": date.today().isoformat(),
+            }
+            rows.append(row)
+        return rows
 
 
 def run(
@@ -53,8 +124,6 @@ def run(
     out: str | Path = "reproduce",
     quick: bool = False,
     workers: int = 1,
-    cluster: str | None = None,
-    progress: Progress | None = None,
     methods: tuple[str, ...] = ("paper", "null-cone"),
     only: Sequence[str] = (),
     force: bool = False,
@@ -62,7 +131,7 @@ def run(
     """Reproduce the paper's figures or tables.
 
     An interrupted run resumes when it is called again with the same folder. The numbers, runtimes
-    apart, do not depend on `workers` or `cluster`.
+    apart, do not depend on `workers`.
 
     Parameters
     ----------
@@ -72,14 +141,9 @@ def run(
     quick : bool
         Fewer replicates and calibration runs, and a smaller search budget: minutes, not hours.
     workers : int
-        Processes on this machine.
-    cluster : str, optional
-        Address of a Dask scheduler to work on instead.
-    progress : function of (done, total), optional
-        Called whenever a task finishes; by default a bar on the terminal.
+        Processes of joblib, whose backend may be another than processes of this machine.
     methods : tuple of str
-        Methods to compare, on the same data. Each keeps its own results, so a method can be added
-        later, or run alone.
+        Methods to compare, on the same data. A method can be added later, or run alone.
     only : sequence of str
         Parts to run; see `plan_of`.
     force : bool
@@ -97,107 +161,64 @@ def run(
             "Choose another folder, or pass --force to overwrite files in it.",
             path=folder,
         )
-    return run_plan(plan, Path(out), workers=workers, cluster=cluster, progress=progress)
+    return run_plan(plan, folder, workers=workers)
 
 
-def run_plan(
-    plan: Plan,
-    out: Path,
-    *,
-    workers: int = 1,
-    cluster: str | None = None,
-    progress: Progress | None = None,
-) -> Reproduction:
+def run_plan(plan: Plan, folder: Path, *, workers: int = 1) -> Reproduction:
     """Run the missing tasks of a plan, then write its pages."""
-    if progress is None:
-        with progress_bar(f"reproduce {plan.kind}") as bar:
-            return run_plan(plan, out, workers=workers, cluster=cluster, progress=bar)
-    store = out / plan.kind / REPLICATES
+    store = folder / REPLICATES
     with writable(store, "the folder"):
         store.mkdir(parents=True, exist_ok=True)
-    with locked(store):
-        calibrations, evaluations = plan.calibrations(), plan.evaluations()
-        total = len(calibrations) + len(evaluations)
-        place: dict[str, Any] = {"workers": workers, "cluster": cluster}
-
-        def count(done: int) -> None:
-            progress(done, total)
-
-        calibrated = _finish(plan, store, calibrations, {}, count, **place)
-        taus = {task.key: chosen_tau(plan, task, calibrated) for task in evaluations}
-        done = len(calibrations)
-        evaluated = _finish(plan, store, evaluations, taus, lambda d: count(done + d), **place)
-        rows = [evaluated[task.key]["row"] for task in evaluations]
-        days = {
-            method: max(evaluated[t.key]["date"] for t in evaluations if t.method == method)
-            for method in plan.methods
-        }
-        _write_csv(rows, out / plan.kind / "replicates.csv")
-        return write_pages(Results(plan, days, summarise(rows)), out / plan.kind)
-
-
-def _finish(
-    plan: Plan,
-    store: Path,
-    tasks: list[Task],
-    taus: dict[str, float | None],
-    progress: Callable[[int], None],
-    **place: Any,
-) -> dict[str, Record]:
-    """Records of all tasks; those that are not on disk are run and written, one file each."""
-    finished = {
-        task.key: record
-        for task in tasks
-        if (record := _stored(store, task, plan.fingerprint(task.method))) is not None
-    }
-    progress(len(finished))
-    calls: list[Call] = [
-        (run_task, (plan, task, taus.get(task.key))) for task in tasks if task.key not in finished
+    kept = Memory(store, verbose=0).cache(run_task)
+    tuned = plan.tasks("calibration") if "paper" in plan.methods else []
+    calls: list[tuple[Any, ...]] = [
+        (task, "paper", plan.candidates(task.scenario), plan.budget, code_hash()) for task in tuned
     ]
-    for record in results_of(calls, **place):
-        write_text(store / f"{record['task']}.json", json.dumps(record, indent=1))
-        finished[record["task"]] = record
-        progress(len(finished))
-    return finished
-
-
-def _stored(store: Path, task: Task, fingerprint: str) -> Record | None:
-    """The record of a finished task; None if there is none of this code and plan."""
-    try:
-        record: Record = json.loads((store / f"{task.key}.json").read_text(encoding="utf-8"))
-        same = (record["task"], record["fingerprint"]) == (task.key, fingerprint)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return record if same else None
-
-
-def _write_csv(rows: Sequence[Record], path: Path) -> None:
-    """Every replicate, one line per method; n is `inf` in the population."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(row | {"n": "inf" if row["n"] is None else row["n"]} for row in rows)
-    write_text(path, text.getvalue())
-
-
-def write_pages(results: Results, out: Path) -> Reproduction:
-    """Write the results file, and from it the pictures and the page."""
-    kind = results.plan.kind
-    # Read back, so that the page shows the rounded numbers of the file.
-    kept = read_results(write_results(results, out / "results.jsonl"))
-    pictures: dict[str, Path] = {}
-    if kind == "figures":
-        for scenario in kept.plan.scenarios:
-            pictures[scenario.key] = out / f"{scenario.key}.png"
-            plot_scenario(scenario, kept, pictures[scenario.key])
-        sections = pages.figure_sections(kept, pictures)
-    else:
-        for table in pages.shown_tables(kept):
-            pictures[table.varies] = out / f"table-{table.number}.png"
-            plot_table(table, kept, pictures[table.varies])
-        sections = pages.table_sections(kept, pictures)
-    page = out / f"{kind}.md"
-    write_text(page, pages.markdown_page(pages.title_of(kind), kept, sections))
-    return Reproduction(
-        out / "replicates.csv", out / "results.jsonl", page, tuple(pictures.values())
+    found = pd.DataFrame([row for rows in _results(kept, calls, workers, "τ") for row in rows])
+    calls = [
+        (task, method, (_tau(task, found),), plan.budget, code_hash())
+        if method == "paper"
+        else (task, method, (None,), 0, code_hash())
+        for task in plan.tasks("evaluation")
+        for method in plan.methods
+    ]
+    done = [row for rows in _results(kept, calls, workers, plan.kind) for row in rows]
+    rows = pd.DataFrame(done).assign(
+        budget=plan.budget, candidates=len(plan.grid), tuned_on=plan.calibration_runs
     )
+    write_text(folder / "replicates.csv", rows.to_csv(index=False))
+    return Reproduction(folder / "replicates.csv", write_pages(summarise(rows), plan.kind, folder))
+
+
+def _tau(task: Task, found: pd.DataFrame) -> float | None:
+    """τ with the best mean score over the calibration runs of the task's scenario and n.
+
+    None for exact moments.
+    """
+    if task.n == inf:
+        return None
+    if found.empty:
+        return baseline.DEFAULT_TAU
+    own = found[(found["scenario"] == task.scenario.key) & (found["n"] == task.n)]
+    # math.fsum: ties do not depend on the order of the runs. The τ nearest to the default wins.
+    scores = (own["e1"] - own["e2"] - own["e3"]).groupby(own["tau"]).agg(fsum)
+    ties = [float(tau) for tau, score in scores.items() if score == scores.max()]
+    return min(ties, key=lambda tau: (round(abs(tau - baseline.DEFAULT_TAU), 12), tau))
+
+
+def _results(
+    function: Callable[..., Any], calls: list[tuple[Any, ...]], workers: int, what: str
+) -> Iterator[Any]:
+    """The results of independent calls, in their order; progress goes to stderr."""
+    # Batches of one: calls differ a thousandfold in cost, and each result is kept at once.
+    parallel = Parallel(n_jobs=workers, return_as="generator", batch_size=1)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    try:
+        with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+            results = parallel(delayed(function)(*given) for given in calls)
+            yield from bar.track(results, total=len(calls), description=f"reproduce {what}")
+    except TerminatedWorkerError as error:
+        raise InputError(
+            f"a worker process was killed ({str(error)[:200]})",
+            "Check that memory suffices; run the same command again to resume.",
+        ) from None

@@ -15,17 +15,15 @@ True
 
 from __future__ import annotations
 
-from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
 from jigsaw_crl.truth.simulate.departures import DEPARTURES, Departure
-from jigsaw_crl.truth.simulate.effects import TrueEffects
-from jigsaw_crl.truth.simulate.families import FAMILIES
+from jigsaw_crl.truth.simulate.graphs import FAMILIES, SETTINGS
 from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
 from jigsaw_crl.truth.simulate.rows import Rows
+from jigsaw_crl.truth.simulate.sampling import Batches
 from jigsaw_crl.truth.simulate.sem import SEM, Change
-from jigsaw_crl.truth.simulate.settings import SETTINGS
 from jigsaw_crl.truth.simulate.systems import SYSTEMS
-from jigsaw_crl.truth.simulate.views import Truth
+from jigsaw_crl.truth.simulate.views import TrueEffects, Truth
 from jigsaw_crl.truth.simulate.world import World
 
 __all__ = [

@@ -10,15 +10,12 @@ import numpy as np
 from jigsaw_crl.base.arrays import ArrayLike, FloatArray
 from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.truth.simulate.families import random_pattern
+from jigsaw_crl.truth.simulate.graphs import FAMILIES, SETTINGS
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.sem import SEM
-from jigsaw_crl.truth.simulate.settings import SETTINGS
 from jigsaw_crl.truth.simulate.systems import SYSTEMS
 from jigsaw_crl.truth.simulate.views import View
 from jigsaw_crl.truth.simulate.world import World, check_seed
-
-__all__ = ["random_world", "setting", "world_from_graph"]
 
 
 def setting(
@@ -102,18 +99,17 @@ def random_world(
     >>> len(chain.order.pairs())
     10
     """
-    if n_latent < 2:
-        raise InputError(f"n_latent is {n_latent}", "A world needs at least two latents.")
-    if n_clients < 1:
-        raise InputError(f"n_clients is {n_clients}", "A world needs at least one client.")
-    if not 0 < coverage <= 1:
-        raise InputError(f"coverage is {coverage}", "Pass a probability above 0, at most 1.")
-    if not 0 < strength < np.inf:
-        raise InputError(f"strength is {strength}", "Pass a finite number above 0.")
-    if not 1 <= features < np.inf:
-        raise InputError(f"features is {features}", "Pass a number per latent, at least 1.")
+    for name, value, fits, remedy in (
+        ("n_latent", n_latent, n_latent >= 2, "A world needs at least two latents."),
+        ("n_clients", n_clients, n_clients >= 1, "A world needs at least one client."),
+        ("coverage", coverage, 0 < coverage <= 1, "Pass a probability above 0, at most 1."),
+        ("strength", strength, 0 < strength < np.inf, "Pass a finite number above 0."),
+        ("features", features, 1 <= features < np.inf, "Pass a number per latent, at least 1."),
+    ):
+        if not fits:
+            raise InputError(f"{name} is {value}", remedy)
     graph_rng, view_rng = _streams(seed, "graph", 2)
-    present = random_pattern(graph, n_latent, graph_rng)
+    present = choose(graph, FAMILIES, "graph family")(n_latent, graph_rng)
     A = np.where(present, strength * graph_rng.uniform(-1, 1, present.shape), 0.0)
     node_sets = [_random_nodes(n_latent, coverage, view_rng) for _ in range(n_clients)]
     counts = [ceil(features * len(nodes)) for nodes in node_sets]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from jigsaw_crl.truth.simulate.sem import SEM
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate.world import World
 
-__all__ = ["DEPARTURES", "Departure", "DepartureKind", "Site", "site"]
+T = TypeVar("T")
 
 # Numbers behind the seed for the choice of a site, of labels and of edges.
 _PLACE, _LABELS, _EDGES = 108, 109, 110
@@ -27,20 +27,10 @@ _PLACE, _LABELS, _EDGES = 108, 109, 110
 
 @dataclass(frozen=True)
 class DepartureKind:
-    """What one kind of departure does, and which sizes it can have.
+    """What one kind of departure does (its size in capitals), and which sizes it can have.
 
-    Parameters
-    ----------
-    what : str
-        What it does; the size is written in capitals.
-    fits : function
-        Whether a size is possible.
-    sizes : str
-        The possible sizes, in words.
-    second : float
-        Its second number unless another is given; 0 if it has none.
-    one_site : bool
-        It concerns one client, chosen at random, unless clients are named.
+    `second` is its second number unless another is given, 0 if it has none. A departure of one site
+    concerns a client that is chosen at random, unless clients are named.
     """
 
     what: str
@@ -193,16 +183,8 @@ class Departure:
 
 @dataclass(frozen=True)
 class Site:
-    """What departs at one client.
-
-    Parameters
-    ----------
-    departures : mapping of str to Departure
-        By name.
-    means : mapping of str to str
-        Labels that mean another latent here, and the label of that latent.
-    lacks : tuple of (str, str)
-        Edges (cause, effect) of the global system that are missing here.
+    """What departs at one client: departures by name, labels that mean another latent here and the
+    label of that latent, and edges (cause, effect) of the global system that it lacks.
     """
 
     departures: Mapping[str, Departure]
@@ -252,9 +234,11 @@ def site(world: World, k: int, departures: Iterable[Departure | str]) -> Site:
         raise InputError("noise cannot be both t and lognormal", "Keep one.", client=name)
     means, lacks = dict[str, str](), list[tuple[str, str]]()
     if "other-label" in own:
-        means = _exchanged(world, k, int(own["other-label"].size))
+        # Their interventions are exchanged in a circle.
+        chosen = _choice(world, k, _LABELS, _labels(world, k), own["other-label"], "labels")
+        means = dict(zip(chosen, chosen[1:] + chosen[:1], strict=True))
     if "lacks-edge" in own:
-        lacks = _lacking(world, k, int(own["lacks-edge"].size))
+        lacks = _choice(world, k, _EDGES, _edges(world, k), own["lacks-edge"], "edges")
     return Site(own, means, tuple(lacks))
 
 
@@ -287,24 +271,16 @@ def _edges(world: World, k: int) -> list[tuple[str, str]]:
     ]
 
 
-def _exchanged(world: World, k: int, count: int) -> dict[str, str]:
-    """Labels whose interventions are exchanged in a circle."""
-    labels = _labels(world, k)
-    chosen = [labels[i] for i in _choice(world, k, _LABELS, len(labels), count, "labels")]
-    return dict(zip(chosen, chosen[1:] + chosen[:1], strict=True))
-
-
-def _lacking(world: World, k: int, count: int) -> list[tuple[str, str]]:
-    edges = _edges(world, k)
-    return [edges[i] for i in _choice(world, k, _EDGES, len(edges), count, "edges")]
-
-
-def _choice(world: World, k: int, stream: int, total: int, count: int, what: str) -> list[int]:
-    if count > total:
+def _choice(
+    world: World, k: int, stream: int, possible: list[T], departure: Departure, what: str
+) -> list[T]:
+    """As many labels or edges, at random, as the departure asks for."""
+    count = int(departure.size)
+    if count > len(possible):
         raise InputError(
-            f"{count} {what} are asked for, and it has {total}",
+            f"{count} {what} are asked for, and it has {len(possible)}",
             "Choose a smaller number.",
             client=world.view(k).name,
         )
     rng = np.random.default_rng([world.seed, stream, k])
-    return [int(i) for i in rng.choice(total, size=count, replace=False)]
+    return [possible[i] for i in rng.choice(len(possible), size=count, replace=False)]

@@ -11,9 +11,6 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
-__all__ = ["INTERVENTIONS", "Intervention"]
-
-
 # Every kind, with the range that its numbers are drawn from unless another is given.
 _USUAL = "additive shrink hard-keep hard-replace noise-only mean-only mean-noise"
 _RANGES = {
@@ -84,30 +81,32 @@ class Intervention:
     off_target_strength: float = 1.0
 
     def __post_init__(self) -> None:
-        low, high = self.range
-        if not 0 < low <= high < np.inf:
-            raise InputError(
-                f"an intervention cannot be drawn from [{low}, {high}]", "Pass 0 < low <= high."
-            )
-        if self.kind == "knock-down" and high > 1:
-            raise InputError(
-                f"a knock-down cannot multiply the variance by {high}", "Pass high <= 1."
-            )
-        low, high = self.shifts
-        if not 0 <= low <= high < np.inf:
-            raise InputError(
-                f"a shift cannot be drawn from [{low}, {high}]",
-                "Pass its size in standard deviations, at least 0; its sign is random.",
-            )
-        if not 0 < self.penetrance <= 1:
-            raise InputError(f"penetrance is {self.penetrance}", "Pass a share above 0, at most 1.")
-        if not 0 <= self.off_target <= 1:
-            raise InputError(f"off_target is {self.off_target}", "Pass a probability.")
-        if not 0 < self.off_target_strength <= 1:
-            raise InputError(
-                f"off_target_strength is {self.off_target_strength}",
-                "Pass a share above 0, at most 1.",
-            )
+        (low, high), (least, most) = self.range, self.shifts
+        share = "Pass a share above 0, at most 1."
+        size = "Pass its size in standard deviations, at least 0; its sign is random."
+        second = self.off_target_strength
+        for fits, what, remedy in (
+            (
+                0 < low <= high < np.inf,
+                f"an intervention cannot be drawn from [{low}, {high}]",
+                "Pass 0 < low <= high.",
+            ),
+            (
+                self.kind != "knock-down" or high <= 1,
+                f"a knock-down cannot multiply the variance by {high}",
+                "Pass high <= 1.",
+            ),
+            (
+                0 <= least <= most < np.inf,
+                f"a shift cannot be drawn from [{least}, {most}]",
+                size,
+            ),
+            (0 < self.penetrance <= 1, f"penetrance is {self.penetrance}", share),
+            (0 <= self.off_target <= 1, f"off_target is {self.off_target}", "Pass a probability."),
+            (0 < second <= 1, f"off_target_strength is {second}", share),
+        ):
+            if not fits:
+                raise InputError(what, remedy)
 
     @property
     def range(self) -> tuple[float, float]:

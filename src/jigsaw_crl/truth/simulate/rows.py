@@ -6,7 +6,7 @@ of its own, so that one departure does not change what another one draws.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,12 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.departures import Departure, Site, site
-from jigsaw_crl.truth.simulate.sampling import Noise, rows_from_noise, standard_noise
+from jigsaw_crl.truth.simulate.sampling import Batches, Noise, rows_from_noise, standard_noise
 from jigsaw_crl.truth.simulate.systems import bent, saturated
 
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate.world import World
-
-__all__ = ["Rows", "draw_rows"]
 
 # Numbers behind the seed: one for the rows, and one for each departure at the sensors.
 _ROWS = 103
@@ -64,36 +61,30 @@ class Rows:
     @property
     def regimes(self) -> dict[str, FloatArray]:
         """The rows of each regime, all doses together."""
-        return {r: np.vstack(x) for r, x in self._by_regime(self.tables).items()}
+        return {r: np.vstack(x) for r, x in self._by_regime(self.tables, alone=False).items()}
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Client.from_samples`: rows and batches."""
-        tables = {r: _alone(x) for r, x in self._by_regime(self.tables).items()}
+        tables = self._by_regime(self.tables)
         found = {"observational": tables.pop(CONTROL), "interventions": tables}
         if self.batch is not None:
-            found["batch"] = {r: _alone(x) for r, x in self._by_regime(self.batch).items()}
+            found["batch"] = self._by_regime(self.batch)
         return found
 
     def subjects(self) -> dict[str, Any] | None:
         """The subject of each row, by regime; None if there are no subjects."""
-        if self.subject is None:
-            return None
-        return {r: _alone(x) for r, x in self._by_regime(self.subject).items()}
+        return None if self.subject is None else self._by_regime(self.subject)
 
     def to_client(self) -> Client:
         """The client, as the learner gets it; subjects are not passed on."""
         return Client.from_samples(self.client, n_latent=self.n_latent, **self.arguments())
 
-    def _by_regime(self, values: Sequence[AnyArray]) -> dict[str, list[AnyArray]]:
-        found: dict[str, list[AnyArray]] = {}
+    def _by_regime(self, values: tuple[AnyArray, ...], *, alone: bool = True) -> dict[str, Any]:
+        """The values of each regime's doses; with `alone` the value itself if there is one."""
+        found: dict[str, Any] = {}
         for (regime, _), value in zip(self.cases, values, strict=True):
             found.setdefault(regime, []).append(value)
-        return found
-
-
-def _alone(values: list[AnyArray]) -> AnyArray | list[AnyArray]:
-    """The values of all doses, or the value itself of a regime with one dose."""
-    return values[0] if len(values) == 1 else values
+        return {r: x[0] if alone and len(x) == 1 else x for r, x in found.items()}
 
 
 def draw_rows(
@@ -116,18 +107,23 @@ def draw_rows(
         (regime, dose) for regime in sizes for dose in range(1 if regime == CONTROL else doses)
     ]
     streams = np.random.SeedSequence([seed, world.seed, _ROWS, k]).spawn(len(cases))
+
+    def stream(name: str, *more: int) -> np.random.Generator:
+        return np.random.default_rng([seed, world.seed, _SENSORS[name], k, *more])
+
     tables, subjects = [], list[AnyArray]()
-    for (regime, dose), stream in zip(cases, streams, strict=True):
-        rng = np.random.default_rng(stream)
+    for (regime, dose), own in zip(cases, streams, strict=True):
+        rng = np.random.default_rng(own)
         label = None if regime == CONTROL else here.means.get(regime, regime)
         law = local.regime(k, label, dose, system=system)
         E = _noise(here, sizes[regime], world.n_latent, noise, rng)
         if "subjects" in here.departures:
-            own = _stream("subjects", seed, world, k, len(subjects))
-            E, codes = _with_subjects(E, here.departures["subjects"], own)
+            E, codes = _with_subjects(
+                E, here.departures["subjects"], stream("subjects", len(subjects))
+            )
             subjects.append(np.array([f"{regime}-{dose + 1}-{code + 1}" for code in codes]))
         tables.append(rows_from_noise(law, E, rng))
-    rngs = {name: _stream(name, seed, world, k) for name in _SENSORS}
+    rngs = {name: stream(name) for name in _SENSORS}
     tables = _sensed(here, tables, rngs)
     batch = None
     offsets = here.size("batch-offsets")
@@ -140,10 +136,6 @@ def draw_rows(
     tables = _recorded(here, tables, rngs)
     subject = tuple(subjects) or None
     return Rows(view.name, len(view.nodes), tuple(cases), tuple(tables), batch, subject)
-
-
-def _stream(name: str, seed: int, world: World, k: int, *more: int) -> np.random.Generator:
-    return np.random.default_rng([seed, world.seed, _SENSORS[name], k, *more])
 
 
 def _noise(here: Site, n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
@@ -193,21 +185,17 @@ def _sensed(
     if drift is not None:
         rng = rngs["gain-drift"]
         tables = [x * (1 + drift * rng.standard_normal(x.shape[1])) for x in tables]
-    clean = float(np.mean(np.var(tables[0], axis=0)))
+    clean, m = float(np.mean(np.var(tables[0], axis=0))), tables[0].shape[1]
     for name in ("sensor-noise", "uneven-sensors"):
         if name in here.departures:
             rng, departure = rngs[name], here.departures[name]
-            scale = np.sqrt(clean * _noise_shares(departure, tables[0].shape[1], rng))
-            tables = [x + scale * rng.standard_normal(x.shape) for x in tables]
+            # The noise variance of each sensor, as a share of the features' mean variance.
+            shares = np.full(m, departure.size)
+            if name == "uneven-sensors":
+                uneven = departure.size ** rng.permutation(np.linspace(0, 1, m))
+                shares = departure.second * uneven / uneven.mean()
+            tables = [x + np.sqrt(clean * shares) * rng.standard_normal(x.shape) for x in tables]
     return tables
-
-
-def _noise_shares(departure: Departure, m: int, rng: np.random.Generator) -> FloatArray:
-    """Noise variance of each sensor, as a share of the features' mean variance."""
-    if departure.name == "sensor-noise":
-        return np.full(m, departure.size)
-    uneven = departure.size ** rng.permutation(np.linspace(0, 1, m))
-    return np.asarray(departure.second * uneven / uneven.mean())
 
 
 def _in_batches(
@@ -228,13 +216,11 @@ def _recorded(
     here: Site, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
 ) -> list[FloatArray]:
     """Rows as they stand in the table: outliers, missing cells."""
-    share = here.size("outliers")
+    share, missing = here.size("outliers"), here.size("missing")
     if share is not None:
-        factor = here.departures["outliers"].second
-        hit = [rngs["outliers"].random((len(x), 1)) < share for x in tables]
-        tables = [np.where(h, factor * x, x) for h, x in zip(hit, tables, strict=True)]
-    missing = here.size("missing")
+        factor, rng = here.departures["outliers"].second, rngs["outliers"]
+        tables = [np.where(rng.random((len(x), 1)) < share, factor * x, x) for x in tables]
     if missing is not None:
-        lost = [rngs["missing"].random(x.shape) < missing for x in tables]
-        tables = [np.where(m, np.nan, x) for m, x in zip(lost, tables, strict=True)]
+        rng = rngs["missing"]
+        tables = [np.where(rng.random(x.shape) < missing, np.nan, x) for x in tables]
     return tables

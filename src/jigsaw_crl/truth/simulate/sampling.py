@@ -1,4 +1,4 @@
-"""Moments of samples, in memory that does not grow with their number.
+"""Moments of samples, in memory that does not grow with their number, and batches of rows.
 
 A regime is `X = G Z_k` with `Z_k = B E`: E the independent noises of all latents, B the client's
 rows of `(I − A)⁻¹`. Where an intervention acts in a share of the rows only, a regime is a mixture
@@ -7,7 +7,7 @@ of two such laws. If the system is not linear, Z is computed latent by latent, c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
@@ -15,20 +15,10 @@ from typing import Literal
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.sem import SEM
 from jigsaw_crl.truth.simulate.systems import System
-
-__all__ = [
-    "NOISES",
-    "Noise",
-    "Regime",
-    "population",
-    "rows_from_noise",
-    "sample_moments",
-    "sample_rows",
-    "standard_noise",
-]
 
 Noise = Literal["gaussian", "laplace"]
 NOISES: dict[str, Noise] = {"gaussian": "gaussian", "laplace": "laplace"}
@@ -39,22 +29,11 @@ CHUNK = 32_768
 
 @dataclass(frozen=True, eq=False)
 class Regime:
-    """One regime of one client: the linear map from noise to features, and the noise's moments.
+    """One regime of one client: G, B, and the variances and means of the noises.
 
-    Parameters
-    ----------
-    mixing : array, shape (n_features, p_k)
-        G_k.
-    effects : array, shape (p_k, p)
-        B, the client's rows of the total effects.
-    variances, means : array, shape (p,)
-        Of the noise E.
-    otherwise : Regime, optional
-        The law of the rows in which the intervention does not act.
-    penetrance : float
-        Share of the rows in which it acts; 1 without `otherwise`.
-    latents : function, optional
-        Z_k from the noises, if the system is not linear; there are no exact moments then.
+    The intervention acts in a share of the rows, its penetrance; the others follow the law
+    `otherwise`. If the system is not linear, `latents` gives Z_k from the noises, and there are no
+    exact moments.
     """
 
     mixing: FloatArray
@@ -87,6 +66,7 @@ class Regime:
         between = share * rest * np.outer(mean - mean_0, mean - mean_0)
         return share * mean + rest * mean_0, share * covariance + rest * covariance_0 + between
 
+    @property
     def acting(self) -> Regime:
         """The law of the rows in which the intervention acts."""
         return replace(self, otherwise=None, penetrance=1.0)
@@ -102,7 +82,7 @@ def sample_moments(regime: Regime, n: int, noise: Noise, rng: np.random.Generato
     """Mean and covariance (divisor n) of n rows of X."""
     if regime.otherwise is not None:
         acting = int(rng.binomial(n, regime.penetrance))
-        shares = ((regime.acting(), acting), (regime.otherwise, n - acting))
+        shares = ((regime.acting, acting), (regime.otherwise, n - acting))
         parts = [sample_moments(law, size, noise, rng) for law, size in shares if size]
         return reduce(Moments.merge, parts)
     draw = _gaussian if noise == "gaussian" else _laplace
@@ -110,17 +90,12 @@ def sample_moments(regime: Regime, n: int, noise: Noise, rng: np.random.Generato
     return _mixed(n, mean, covariance, regime.mixing)
 
 
-def sample_rows(regime: Regime, n: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
-    """n rows of X, shape (n, n_features)."""
-    return rows_from_noise(regime, standard_noise(n, len(regime.variances), noise, rng), rng)
-
-
 def rows_from_noise(regime: Regime, E: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Rows of X whose noises, divided by their standard deviations, are the rows of E."""
     if regime.otherwise is not None:
         acts = rng.random(len(E)) < regime.penetrance
         rows = rows_from_noise(regime.otherwise, E, rng)
-        rows[acts] = rows_from_noise(regime.acting(), E[acts], rng)
+        rows[acts] = rows_from_noise(regime.acting, E[acts], rng)
         return rows
     E = regime.means + E * np.sqrt(regime.variances)
     if regime.latents is not None:
@@ -177,3 +152,78 @@ def standard_noise(n: int, p: int, noise: Noise, rng: np.random.Generator) -> Fl
     E -= rng.standard_exponential((n, p))
     E *= np.sqrt(0.5)
     return E
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+LAYOUTS = {name: name for name in ("own", "apart", "crossed")}
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of rows, each with an offset of its own in every feature.
+
+    Parameters
+    ----------
+    offset : float
+        Standard deviation of the offsets, in standard deviations of the feature in the control.
+    layout : {"own", "apart", "crossed"}
+        - "own": every regime has a batch of its own, with an equal share of the control rows;
+        - "apart": every regime has a batch of its own without control rows, and the control rows
+          are spread over `count` other batches;
+        - "crossed": each of `count` batches has an equal share of every regime.
+    count : int
+    told : bool
+        False if the learner does not know which row is in which batch.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> batches = jc.simulate.Batches(0.3, "crossed", count=4)
+    >>> world = jc.simulate.setting("A", 0)
+    >>> world.client(0, 1_000, batches=batches).batches
+    ('b1', 'b2', 'b3', 'b4')
+    """
+
+    offset: float
+    layout: str = "own"
+    count: int = 12
+    told: bool = True
+
+    def __post_init__(self) -> None:
+        choose(self.layout, LAYOUTS, "layout of batches")
+        if not 0 <= self.offset < np.inf:
+            raise InputError(f"an offset cannot be {self.offset}", "Pass a size of at least 0.")
+        if self.count < 1:
+            raise InputError(f"there cannot be {self.count} batches", "Pass at least 1.")
+
+    def offsets(self, regimes: int, spread: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One offset per batch, shape (batches, n_features)."""
+        totals = {"own": regimes, "apart": regimes + self.count, "crossed": self.count}
+        draws = rng.standard_normal((totals[self.layout], len(spread)))
+        return np.asarray(self.offset * spread * draws)
+
+    def members(self, regime: int, regimes: int) -> Sequence[int]:
+        """Batches of a regime, the control being -1; its rows are spread evenly over them."""
+        if self.layout == "crossed":
+            return range(self.count)
+        if regime >= 0:
+            return (regime,)
+        return range(regimes) if self.layout == "own" else range(regimes, regimes + self.count)
+
+    @staticmethod
+    def sizes(n: int, members: Sequence[int]) -> list[int]:
+        """How many of n rows are in each batch."""
+        return [len(part) for part in np.array_split(np.arange(n), len(members))]
+
+    def moments(
+        self, draw: Callable[[int], Moments], n: int, members: Sequence[int], offsets: FloatArray
+    ) -> Moments:
+        """Moments of n rows in some batches; `draw` gives those of rows without offsets."""
+        found = {}
+        for batch, size in zip(members, self.sizes(n, members), strict=True):
+            if size:
+                m = draw(size)
+                mean = m.mean + offsets[batch]
+                found[f"b{batch + 1}"] = Moments(size, mean, m.covariance)
+        return Moments.of_batches(found) if self.told else reduce(Moments.merge, found.values())

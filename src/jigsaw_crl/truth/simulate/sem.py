@@ -13,18 +13,12 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 
-__all__ = ["SEM", "Change", "Marginal"]
-
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """A client's own system `Z_k = A_k Z_k + E_k` (Proposition 1).
+    """A client's own system `Z_k = A_k Z_k + E_k`, `Cov(E_k) = Σ_k` (Proposition 1).
 
-    Parameters
-    ----------
-    A : array, shape (p_k, p_k)
-    Sigma : array, shape (p_k, p_k)
-        `Cov(E_k)`; off-diagonal entries are the bidirected edges.
+    Off-diagonal entries of Σ_k are the bidirected edges.
     """
 
     A: FloatArray

@@ -25,8 +25,6 @@ from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.errors import choose
 from jigsaw_crl.truth.simulate.sem import SEM
 
-__all__ = ["SYSTEMS", "System", "bent", "saturated", "system"]
-
 Response = Callable[[FloatArray], FloatArray]
 
 # Rows that give mean and variance of the causes: to about a hundredth, which is exact enough for
@@ -70,21 +68,10 @@ SYSTEMS = {
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """The equations of all latents.
+    """The equations of all latents: s, g, m, and the responses that occur.
 
-    Parameters
-    ----------
-    spread : array, shape (p,)
-        s.
-    gain, centre : array, shape (p,)
-        g and m.
-    response : tuple of function
-        The responses that occur.
-    which : array of int, shape (p, p)
-        The response of each edge, by its place in `response`.
-    products, noise : bool
-    scale : array, shape (p,)
-        What ψ is divided by, so that its mean square is 1.
+    `which` has the place of each edge's response among them; ψ is divided by `scale`, so that its
+    mean square is 1.
     """
 
     spread: FloatArray

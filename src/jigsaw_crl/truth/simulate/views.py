@@ -1,18 +1,17 @@
-"""What one client accesses, and the truth about it."""
+"""What one client accesses, and the truth about it and about effects."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.truth.simulate.block_rq import block_rq
-from jigsaw_crl.truth.simulate.graph import blocks_of, induced_graph
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.frozen import ReadOnlyArrays
+from jigsaw_crl.base.order import PartialOrder, strongly_connected
+from jigsaw_crl.truth.simulate.graphs import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.sem import SEM, Marginal
-
-__all__ = ["Truth", "View", "true_view"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,23 +83,97 @@ def true_view(sem: SEM, names: tuple[str, ...], view: View) -> Truth:
 
     H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
     R, Q = block_rq(H, blocks, order)
+    edges = [(labels[j], labels[i]) for i, j in np.argwhere(graph.directed)]
+    spouses = [frozenset((labels[i], labels[j])) for i, j in np.argwhere(graph.bidirected)]
     return Truth(
         client=view.name,
         labels=labels,
         order=PartialOrder.from_matrix(labels, graph.ancestors()),
         blocks=named(blocks),
         block_order=PartialOrder.from_matrix(named(blocks), order),
-        districts=named(graph.districts()),
-        spouses=frozenset(
-            frozenset((labels[i], labels[j]))
-            for i, j in zip(*np.nonzero(graph.bidirected), strict=True)
-        ),
-        parents=frozenset(
-            (labels[j], labels[i]) for i, j in zip(*np.nonzero(graph.directed), strict=True)
-        ),
+        districts=named(strongly_connected(graph.bidirected)),
+        spouses=frozenset(spouses),
+        parents=frozenset(edges),
         mixing=view.mixing.copy(),
         H=H,
         R=R,
         Q=Q,
         marginal=sem.marginal(view.nodes),
     )
+
+
+def block_rq(
+    H: FloatArray, blocks: Sequence[Sequence[int]], order: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Algorithm 4 of the paper: factor `H = R Q` along a closed order of blocks of rows.
+
+    R is zero outside a block's own columns and those of its ancestor blocks; the rows of Q have
+    unit norm, and a block's rows are orthogonal to those of its ancestor blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jigsaw_crl.truth.simulate.views import block_rq
+    >>> H = np.array([[3.0, 4.0], [0.0, 2.0]])
+    >>> R, Q = block_rq(H, [[0], [1]], np.array([[False, False], [True, False]]))
+    >>> Q.tolist(), R.tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [[3.0, 4.0], [0.0, 2.0]])
+    """
+    R = np.zeros((len(H), len(H)))
+    Q = np.zeros_like(H)
+    # Ancestors first: in a closed order an ancestor has strictly fewer ancestors.
+    for block in np.argsort(order.sum(axis=0), kind="stable").tolist():
+        own = list(blocks[block])
+        above = [i for a in np.flatnonzero(order[:, block]).tolist() for i in blocks[a]]
+        rows = H[own]
+        if above:
+            basis, _ = np.linalg.qr(Q[above].T)
+            # Twice, because one projection leaves rounding of the size of what it removed.
+            for _ in range(2):
+                rows = rows - (rows @ basis) @ basis.T
+        Q[own] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        span = own + above
+        R[np.ix_(own, span)] = np.linalg.lstsq(Q[span].T, H[own].T, rcond=None)[0].T
+    return R, Q
+
+
+@dataclass(frozen=True, eq=False)
+class TrueEffects(ReadOnlyArrays):
+    """True effects in standard deviations of the control, rows the cause, columns the effect.
+
+    Parameters
+    ----------
+    labels : tuple of str
+    total : array, shape (p, p)
+        Total effects, 1 on the diagonal; exactly 0 where the row is no ancestor of the column.
+    direct : array, shape (p, p)
+        Direct effects of the system of these labels, all other latents marginalised out; exactly 0
+        where there is no edge.
+    """
+
+    labels: tuple[str, ...]
+    total: FloatArray
+    direct: FloatArray
+
+    def __post_init__(self) -> None:
+        self._copy_read_only("total", "direct")
+
+
+def true_effects(
+    sem: SEM, nodes: IntArray, labels: tuple[str, ...], sign: FloatArray
+) -> TrueEffects:
+    """Effects between nodes, each of which counts as growing in the direction of its sign.
+
+    With s the standard deviations, the total effect of j on i is `(I − A)⁻¹[i, j] s_j / s_i`, and
+    the direct one that of the marginal system, `A_k[i, j] s_j / s_i`.
+    """
+    deviation = np.sqrt(np.diag(sem.covariance()))[nodes] * sign
+    graph = induced_graph(sem.A != 0, nodes)
+
+    def scaled(matrix: FloatArray) -> FloatArray:
+        return np.asarray((matrix * deviation / deviation[:, None]).T)
+
+    total = scaled(sem.total_effects()[np.ix_(nodes, nodes)])
+    path = graph.ancestors() | np.eye(len(nodes), dtype=bool)
+    direct = scaled(np.where(graph.directed, sem.marginal(nodes).A, 0.0))
+    return TrueEffects(labels, np.where(path, total, 0.0), direct)

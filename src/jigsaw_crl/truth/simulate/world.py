@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +15,19 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.truth.simulate.batches import Batches
 from jigsaw_crl.truth.simulate.departures import Departure
-from jigsaw_crl.truth.simulate.effects import TrueEffects, true_effects
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.rows import Rows, draw_rows
-from jigsaw_crl.truth.simulate.sampling import NOISES, Regime, population, sample_moments
+from jigsaw_crl.truth.simulate.sampling import (
+    NOISES,
+    Batches,
+    Regime,
+    population,
+    sample_moments,
+)
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 from jigsaw_crl.truth.simulate.systems import System, system
-from jigsaw_crl.truth.simulate.views import Truth, View, true_view
-
-__all__ = ["Truth", "View", "World", "check_seed"]
+from jigsaw_crl.truth.simulate.views import TrueEffects, Truth, View, true_effects, true_view
 
 SampleSizes = int | Mapping[str, int] | None
 
@@ -90,18 +93,13 @@ class World:
         """The equations of a system that is not linear; None for a linear one."""
         return None if self.system == "linear" else system(self.sem, self.system, self.seed)
 
-    @cached_property
-    def _node(self) -> dict[str, int]:
-        return {label: node for node, label in enumerate(self.names)}
-
     def node(self, label: str) -> int:
         """The node that a label names."""
-        try:
-            return self._node[label]
-        except KeyError:
+        if label not in self.names:
             raise InputError(
                 f"this world has no label {label!r}", f"Its labels are {few(self.labels)}."
-            ) from None
+            )
+        return self.names.index(label)
 
     def view(self, k: int) -> View:
         """Client k's access to the system, k counted from 0."""
@@ -189,20 +187,15 @@ class World:
         """
         departures = tuple(departures)
         if departures or self.system != "linear":
-            return self.sample(
-                k, n_samples, noise, seed,
-                labels=labels, doses=doses, batches=batches, departures=departures,
-            ).to_client()  # fmt: skip
+            given: dict[str, Any] = {"labels": labels, "doses": doses, "batches": batches}
+            rows = self.sample(k, n_samples, noise, seed, departures=departures, **given)
+            return rows.to_client()
         view, family = self.view(k), choose(noise, NOISES, "noise family")
         chosen = self._chosen(k, labels)
         sizes = self._sizes(k, n_samples, chosen, doses)
-        streams = iter(
-            np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k]).spawn(
-                1 + len(chosen) * doses
-            )
-        )
-
         count, offsets = len(chosen) * doses, np.zeros((0, 0))
+        root = np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k])
+        streams = iter(root.spawn(1 + count))
         if batches is not None:
             rng = np.random.default_rng([seed, self.seed, _OFFSETS, k])
             spread = np.sqrt(np.diagonal(population(self.regime(k)).covariance))
@@ -223,30 +216,16 @@ class World:
                 offsets,
             )
 
-        return Client.from_moments(
-            view.name,
-            control=moments(None),
-            interventions={
-                label: [moments(label, dose) for dose in range(doses)] for label in chosen
-            },
-            n_latent=len(view.nodes),
-        )
+        control = moments(None)
+        regimes = {label: [moments(label, dose) for dose in range(doses)] for label in chosen}
+        own = len(view.nodes)
+        return Client.from_moments(view.name, control=control, interventions=regimes, n_latent=own)
 
     def clients(
-        self,
-        n_samples: SampleSizes = None,
-        noise: str = "gaussian",
-        seed: int = 0,
-        *,
-        batches: Batches | None = None,
-        departures: Iterable[Departure | str] = (),
+        self, n_samples: SampleSizes = None, noise: str = "gaussian", seed: int = 0, **options: Any
     ) -> list[Client]:
         """The data of every client; parameters as for `client`."""
-        departures = tuple(departures)
-        return [
-            self.client(k, n_samples, noise, seed, batches=batches, departures=departures)
-            for k in range(self.n_clients)
-        ]
+        return [self.client(k, n_samples, noise, seed, **options) for k in range(self.n_clients)]
 
     def sample(
         self,
@@ -265,15 +244,12 @@ class World:
         sizes = self._sizes(k, n_samples, self._chosen(k, labels), doses)
         known = {regime: n for regime, n in sizes.items() if n is not None}
         if len(known) < len(sizes):
+            what = "exact moments have no rows"
             if self.system != "linear":
-                raise InputError(
-                    "a system that is not linear has no exact moments here", "Pass n_samples."
-                )
-            raise InputError("exact moments have no rows", "Pass a number of rows.")
-        return draw_rows(
-            self, k, known, family, check_seed(seed),
-            doses=doses, batches=batches, departures=departures,
-        )  # fmt: skip
+                what = "a system that is not linear has no exact moments here"
+            raise InputError(what, "Pass n_samples, a number of rows.")
+        more: dict[str, Any] = {"batches": batches, "departures": departures}
+        return draw_rows(self, k, known, family, check_seed(seed), doses=doses, **more)
 
     def rows(
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0

@@ -9,8 +9,6 @@ from jigsaw_crl.base.order import strongly_connected
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Statements
 from jigsaw_crl.truth.simulate.views import Truth
 
-__all__ = ["perfect_fragment"]
-
 
 def perfect_fragment(truth: Truth, *, inside: bool = True) -> Fragment:
     """The statements that exact moments allow about one client, taken from the truth.
@@ -19,19 +17,6 @@ def perfect_fragment(truth: Truth, *, inside: bool = True) -> Fragment:
     without a bidirected edge between them. Exact moments tell whether {l} ∪ spouses(l) contains an
     ancestor of j, and the same for l with those spouses of j that touch l's bidirected component
     among the non-spouses of j.
-
-    Parameters
-    ----------
-    truth : Truth
-    inside : bool
-        Include the statements inside districts.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.truth.simulate import setting
-    >>> from jigsaw_crl.truth.simulate.perfect import perfect_fragment
-    >>> perfect_fragment(setting("A", seed=0).truth(0)).statements.ancestor.shape
-    (4, 4)
     """
     labels = truth.labels
     p = len(labels)
