@@ -119,7 +119,7 @@ def attacked(
 def thin(order: jc.GlobalOrder, pair: tuple[str, str]) -> float:
     """How much honest sites say about a pair."""
     known = set(pair) <= set(order.labels)
-    return float(abs(order.evidence[order.indices(*pair)])) if known else 0.0
+    return float(abs(order.table.evidence[order.indices(*pair)])) if known else 0.0
 
 
 def lying(

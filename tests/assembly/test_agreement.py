@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly import dissent
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.verdict import SURE
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.truth.simulate.sem import SEM
 
@@ -38,7 +40,7 @@ def panel(*factors: float) -> Evidence:
 
 
 def agreement(evidence: Evidence) -> np.ndarray:
-    return dissent.agreement(dissent.sites_differ(evidence))
+    return expit(SURE - dissent.sites_differ(evidence))
 
 
 def pairs_apart(evidence: Evidence):

@@ -24,7 +24,7 @@ def test_the_order_of_clients_and_of_their_labels_changes_no_field(labs, seed):
     assert_same(assemble(labs), assemble(shuffled))
 
 
-@given(labs=labs(), n=st.integers(0, 3), method=st.sampled_from(["evidence", "paper"]))
+@given(labs=labs(), n=st.integers(0, 3), method=st.sampled_from(["null-cone", "paper"]))
 def test_assembling_in_two_parts_gives_the_order_of_the_whole_set(labs, n, method):
     first, rest = labs[: max(n, 1)], labs[max(n, 1) :]
     start = assemble(first, method=method)
@@ -141,10 +141,10 @@ def test_a_pair_that_no_client_saw_together_is_decided_only_by_entailment():
     for seed in range(8):
         order = assemble(noisy(small_world(seed, n_clients=3), 0.02))
         eye = np.eye(len(order), dtype=bool)
-        sure = (np.abs(order.evidence) > np.log(2)) & (order.verdicts != OPEN)
+        sure = (np.abs(order.table.evidence) > np.log(2)) & (order.verdicts != OPEN)
         yes = transitive_closure(sure & (order.verdicts == YES))
         no = refuted(yes, sure & (order.verdicts == NO))
-        unseen = (np.abs(order.evidence) < 1e-9) & ~eye
+        unseen = (np.abs(order.table.evidence) < 1e-9) & ~eye
         assert not (unseen & (order.verdicts == YES) & ~yes).any()
         assert not (unseen & (order.verdicts == NO) & ~no).any()
         decided_unseen += int((unseen & (order.verdicts != OPEN)).sum())

@@ -99,15 +99,14 @@ def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_im
     verdicts, probabilities = np.full((3, 3), -1, dtype=np.int8), np.full((3, 3), 0.4)
     np.fill_diagonal(verdicts, 0)
     verdicts[0, 1], verdicts[1, 0] = 1, 0
-    nothing = SimpleNamespace(bounds=SimpleNamespace(value=np.full((3, 3), np.nan)))
+    table = SimpleNamespace(evidence=np.where(verdicts == 1, 9.0, 0.0))
     known = SimpleNamespace(
         verdicts=verdicts,
         probabilities=probabilities,
-        evidence=np.where(verdicts == 1, 9.0, 0.0),
         said=SimpleNamespace(
             pooled=Pooled.zero(2, 3), missed=SimpleNamespace(leans=np.zeros((3, 3)))
         ),
-        table=nothing,
+        table=table,
         panel=SimpleNamespace(known=np.full((3, 3), -1, dtype=np.int8)),
         smallest_effect=None,
         seed=0,

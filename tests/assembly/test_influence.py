@@ -12,10 +12,9 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.assembly.copies import find_copies
-from jigsaw_crl.assembly.decision import Why
-from jigsaw_crl.assembly.dissent import _Falls
+from jigsaw_crl.assembly.dissent import Falls
 from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.verdict import OPEN
+from jigsaw_crl.assembly.verdict import OPEN, Why
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR
@@ -110,7 +109,7 @@ def test_a_fifth_of_liars_changes_no_verdict_without_a_note(fragments, honest, k
 
 def test_no_group_smaller_than_its_witnesses_changes_a_verdict(honest):
     said, table = honest.said, honest.table
-    falls = _Falls(said, table.probability, table.evidence, table.verdict)
+    falls = Falls(said, table.probability, table.evidence, table.verdict)
     clients = range(len(said.claims))
     fallen = np.zeros(table.verdict.shape, dtype=np.int64)
     for size in (1, 2):
@@ -133,7 +132,7 @@ def greedy(fragments, world, liars, witnesses, tries=6):
     true = world.order.pairs()
     shared = set.intersection(*(set(fragments[k].labels) for k in liars))
     pairs = [(a, d) for a in sorted(shared) for d in sorted(shared) if a != d]
-    pairs.sort(key=lambda x: abs(rest.evidence[rest.indices(*x)]))
+    pairs.sort(key=lambda x: abs(rest.table.evidence[rest.indices(*x)]))
     best, most = None, -1
     for count in np.unique(np.geomspace(1, len(pairs), tries).astype(int)).tolist():
         told = list(fragments)
@@ -166,7 +165,7 @@ def test_a_verdict_with_more_witnesses_than_liars_is_that_of_the_others(fragment
     assert bool(false(greedy(fragments, world, liars, None), world)) == (count > 1)
     order = greedy(fragments, world, liars, count + 1)
     assert not false(order, world)
-    falls = _Falls(order.said, order.probabilities, order.evidence, order.verdicts)
+    falls = Falls(order.said, order.probabilities, order.table.evidence, order.verdicts)
     for group in combinations(range(len(fragments)), count):
         gone, _ = falls.without(order.said.without(group))
         assert not gone.any()

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
 from jigsaw_crl.assembly.bounds import Bounds
-from jigsaw_crl.assembly.decision import LEAST_AGAINST, Why, decide
 from jigsaw_crl.assembly.dissent import opposed
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, YES
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, LEAST_AGAINST, NO, OPEN, YES, Why, decide
 from jigsaw_crl.fragment.fragment import BayesFactors
 
 from .test_agreement import evidence_of
@@ -42,7 +42,7 @@ def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explain
     why[0, 1] = Why.PRIOR
     order = replace(order, chances=low, why=why)
     assert order.probability("pump", "valve") < CERTAIN_NO
-    assert -LEAST_AGAINST < order.evidence[order.indices("pump", "valve")] < 0
+    assert -LEAST_AGAINST < order.table.evidence[order.indices("pump", "valve")] < 0
     assert order.verdict("pump", "valve") is Verdict.UNDETERMINED
     text = str(order.explain("pump", "valve"))
     assert "the probability is low because few pairs are related" in text
@@ -123,27 +123,58 @@ def test_chains_that_disagree_decide_nothing():
 def test_a_size_that_matters_never_denies_a_pair_that_is_probably_an_ancestor():
     P = np.array([[0.0, 0.931], [0.02, 0.0]])
     E = np.array([[0.0, 1.5], [-2.0, 0.0]])
-    bound = np.array([[np.nan, 0.04], [0.3, np.nan]])
-    decided = decide(P, E, bound=bound, smallest=0.1)
+    room = np.array([[np.nan, 0.4], [3.0, np.nan]])
+    decided = decide(P, E, room=room, size_matters=True)
     assert decided.verdicts[0, 1] == OPEN
     assert (decided.verdicts[1, 0], decided.why[1, 0]) == (OPEN, Why.LARGE)
-    small = decide(0.5 * P, E, bound=bound, smallest=0.1)
+    small = decide(0.5 * P, E, room=room, size_matters=True)
     assert (small.verdicts[0, 1], small.why[0, 1]) == (NO, Why.SMALL)
 
 
-def test_a_no_whose_bound_leaves_room_for_a_large_effect_is_open_unless_it_is_implied():
+def test_a_no_whose_bound_leaves_room_for_a_large_effect_is_open_unless_the_opposite_holds():
     # 0 and 1 are unrelated; 2 is an ancestor of 3.
     P = np.full((4, 4), 0.001)
     E = np.full((4, 4), -8.0)
     P[2, 3], E[2, 3] = 0.999, 20.0
-    large = np.zeros((4, 4), dtype=bool)
-    large[0, 1] = large[3, 2] = True
-    decided = decide(P, E, too_large=large)
+    room = np.full((4, 4), 0.5)
+    room[0, 1] = room[3, 2] = 1.5
+    decided = decide(P, E, room=room)
     assert decided.verdicts[0, 1] == OPEN
     assert decided.why[0, 1] == Why.LARGE
     assert decided.verdicts[1, 0] == NO
     assert decided.verdicts[3, 2] == NO
-    bounds = Bounds(
-        np.array([[0.6, 0.6], [1.2, np.nan]]), np.array([[True, False], [False, False]])
-    )
-    assert bounds.too_large.tolist() == [[True, False], [True, False]]
+    value, in_sd = np.array([[0.6, 0.6], [1.2, np.nan]]), np.array([[True, False], [False, False]])
+    large = Bounds(value, in_sd, np.zeros_like(in_sd)).room(None) > 1
+    assert large.tolist() == [[True, False], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "verdict"),
+    [
+        (0.5, 0.5, NO),  # measured, and small
+        (1.5, 0.5, OPEN),  # measured, and its own evidence excludes nothing
+        (np.nan, 0.5, NO),  # not measured: the bound of the pair from which it follows
+        (np.nan, np.nan, OPEN),  # neither has a bound
+        (0.5, np.nan, NO),
+    ],
+)
+def test_a_no_that_follows_from_others_needs_a_bound(own, theirs, verdict):
+    """Pump is an ancestor of valve, and not of tank: so valve is none of tank."""
+    P = np.array([[0.0, 0.999, 0.01], [0.0, 0.0, 0.01], [0.01, 0.01, 0.0]])
+    E = np.array([[0.0, 20.0, -3.5], [-20.0, 0.0, -0.2], [0.0, 0.0, 0.0]])
+    room = np.full((3, 3), 0.5)
+    room[1, 2], room[0, 2] = own, theirs
+    decided = decide(P, E, room=room)
+    assert decided.verdicts[0, 2] == NO
+    assert decided.verdicts[1, 0] == NO
+    assert decided.verdicts[1, 2] == verdict
+    assert decided.why[1, 2] == {NO: Why.IMPLIED}.get(verdict, Why.LARGE if own > 1 else Why.PRIOR)
+
+
+def test_the_bound_of_the_pair_from_which_a_no_follows_stands_in_its_certificate():
+    order = jc.recover(jc.simulate.random_world(10, 6, 0.6, seed=3).clients(3_000)).order
+    implied = (order.why == Why.IMPLIED) & (order.verdicts == NO)
+    texts = [str(order.certificate(a, d)) for a, d in np.argwhere(implied).tolist()]
+    follows = [x for x in texts if "says no" in x or "say no" in x]
+    assert follows
+    assert all("are excluded (95 %)" in x for x in follows)

@@ -157,7 +157,7 @@ def test_the_table_holds_verdicts_counts_and_probabilities(middling):
     table = table_of(data)
     assert (table["verdict"] - 1 == order.verdicts).all()
     assert (table["probability"] == order.probabilities).all()
-    assert (table["evidence"] == order.evidence).all()
+    assert (table["evidence"] == order.table.evidence).all()
     assert unpacked(data["files"]["order.csv"]).decode() == order_csv(order)
 
 

@@ -49,16 +49,21 @@ class Bounds:
         NaN where no client measured the pair.
     in_sd : array of bool
         The unit is a standard deviation; a share of the change elsewhere.
+    stated : array of bool
+        Some client states from exact moments that there is no effect.
     """
 
     value: FloatArray
     in_sd: BoolArray
+    stated: BoolArray
 
-    @property
-    def too_large(self) -> BoolArray:
-        """Pairs whose bound leaves room for effects that "not ancestor" must exclude."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.value > np.where(self.in_sd, LARGEST_NO, WHOLE))
+    def room(self, smallest: float | None) -> FloatArray:
+        """The bounds over the size that "not ancestor" must exclude; NaN as in `value`.
+
+        That is the smallest effect that matters, if the user named one. Statements leave none.
+        """
+        limit = np.where(self.in_sd, LARGEST_NO, WHOLE) if smallest is None else smallest
+        return np.where(np.isnan(self.value) & self.stated, 0.0, self.value / limit)
 
     def unit(self, a: int, d: int) -> str:
         return SD if self.in_sd[a, d] else SHARE
@@ -99,7 +104,11 @@ def effect_bounds(evidence: Evidence, effects: PooledEffects | None) -> Bounds:
         in_sd = effects.known
         value[in_sd] = (np.abs(effects.estimate) + ONE_SIDED * effects.error)[in_sd]
     np.fill_diagonal(value, np.nan)
-    return Bounds(value, in_sd)
+    stated = np.zeros(value.shape, dtype=bool)
+    for claims, weight in zip(evidence.claims, evidence.use.weights, strict=True):
+        if claims.certain is not None and weight > 0:
+            stated[np.ix_(claims.members, claims.members)] |= claims.stance < 0
+    return Bounds(value, in_sd, stated)
 
 
 def _of_shares(evidence: Evidence) -> FloatArray:

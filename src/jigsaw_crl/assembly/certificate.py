@@ -19,7 +19,7 @@ __all__ = ["RULES", "Certificate", "Fact", "Step", "TotalEffect", "say"]
 RULES = {
     "known": "you said so{who}",
     "stated": "stated by {who}",
-    "weighed": "log Bayes factor {factor:+.1f}{who}",
+    "weighed": "log Bayes factor {factor:+.1f}{who}{excludes}",
     "chain": "by {because}",
     "excluded": "the opposite would contradict {because}",
     "one-of": (
@@ -72,6 +72,8 @@ class Step:
         Clients whose own data state the fact, or its opposite.
     log_bayes_factor : float or None
         Pooled direct evidence that the subject is an ancestor (evidence mode).
+    excludes : str
+        The effects that a weighed "no" excludes, in words.
     """
 
     fact: Fact
@@ -82,6 +84,7 @@ class Step:
     supporting: tuple[str, ...] = ()
     contradicting: tuple[str, ...] = ()
     log_bayes_factor: float | None = None
+    excludes: str = ""
 
 
 @dataclass(frozen=True)
@@ -197,13 +200,9 @@ class Certificate:
         return f"effects above {size_in_words(size, self.bound_unit, self.descendant)}"
 
     def __str__(self) -> str:
-        head = {
-            Verdict.ANCESTOR: f"{self.ancestor} is an ancestor of {self.descendant}",
-            Verdict.NOT_ANCESTOR: f"{self.ancestor} is not an ancestor of {self.descendant}",
-            Verdict.UNDETERMINED: (
-                f"Whether {self.ancestor} is an ancestor of {self.descendant} is undetermined"
-            ),
-        }[self.verdict]
+        head = str(Fact(self.ancestor, self.descendant, self.verdict is not Verdict.NOT_ANCESTOR))
+        if self.verdict is Verdict.UNDETERMINED:
+            head = f"Whether {head} is undetermined"
         if self.mode == "evidence" and self.probability is not None:
             so = "" if self.verdict is Verdict.ANCESTOR else " that it is"
             head += f" (probability{so} {chance(self.probability)})"
@@ -217,8 +216,6 @@ class Certificate:
             lines.append(f"  {what} of {self.ancestor} on {self.descendant}: {self.effect}.")
         if self.verdict is Verdict.NOT_ANCESTOR and self.excluded and "small" not in self.rules:
             lines.append(f"  E{self.excluded[1:]} are excluded (95 %).")
-        elif self.verdict is Verdict.NOT_ANCESTOR and self.bound is not None and not self.excluded:
-            lines.append("  The data give no bound on the size of an effect.")
         if self.rests_on:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
         elif self.witnesses > 1:
@@ -249,6 +246,8 @@ class Certificate:
             subject=step.fact.subject,
             object=step.fact.object,
             factor=0.0 if step.log_bayes_factor is None else step.log_bayes_factor,
+            # That of the verdict itself stands at the end.
+            excludes="" if step is self.steps[-1] else step.excludes,
             bound=self._above,
             share="" if self.probability is None else f"{100 * self.probability:.0f} %",
         )

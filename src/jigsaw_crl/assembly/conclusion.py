@@ -15,16 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.copies import find_copies
-from jigsaw_crl.assembly.decision import decide
-from jigsaw_crl.assembly.dissent import differing_labels, opposed, pairs_apart, with_witnesses
+from jigsaw_crl.assembly.dissent import (
+    Falls,
+    differing_labels,
+    opposed,
+    pairs_apart,
+    with_witnesses,
+)
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
-from jigsaw_crl.assembly.entailment import Contradiction, Facts, deduce
+from jigsaw_crl.assembly.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
@@ -35,7 +40,7 @@ from jigsaw_crl.assembly.posterior.doubts import too_many_causes
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
 from jigsaw_crl.assembly.use import Use
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
@@ -92,8 +97,14 @@ def conclude(
     else:
         check_size(panel)
         considered = consider(panel)
-        order, more = _weighed(panel, considered, options)
-        across = (*considered.findings, *more, *check_districts(pieces, order.undetermined()))
+        order, across = _ordered(considered, options), considered.findings
+        apart = pairs_apart(order.said, order.table.differ) if order.mode == "evidence" else ()
+        across += tuple(sites_differ(*pair) for pair in apart)
+        if panel.knowledge:
+            alone = replace(considered.evidence, panel=replace(panel, knowledge=NOTHING))
+            without = _ordered(considered._replace(evidence=alone), options)
+            across += tuple(_contradicted(panel, without))
+        across += tuple(check_districts(pieces, order.undetermined()))
     own = (f for piece in panel.fragments for f in piece.findings) if checks is None else checks
     return Conclusion(order, (*about_clients(own), *across))
 
@@ -127,7 +138,7 @@ def _coverage(panel: Panel) -> tuple[Finding, ...]:
 def assemble(
     fragments: Iterable[Fragment] | Iterable[Path] | str | Path,
     *,
-    method: str = "null-cone",
+    method: Method = "null-cone",
     seed: int = 0,
     smallest_effect: float | None = None,
     knowledge: Knowledge = NOTHING,
@@ -176,11 +187,10 @@ def assemble(
     >>> order.pairs() == world.order.pairs()
     True
     """
-    name: Method = "null-cone" if method == "evidence" else method  # type: ignore[assignment]
     given: list[Any] = [fragments] if isinstance(fragments, str | Path) else list(fragments)
     if given and (given == [fragments] or all(isinstance(item, Path) for item in given)):
         given = list(read_fragment_files(fragment_paths(given)).values())
-    options = Options(name, seed, smallest_effect, knowledge, witnesses)
+    options = Options(method, seed, smallest_effect, knowledge, witnesses)
     knowledge.check({label for piece in given for label in getattr(piece, "labels", ())})
     return conclude(given, options=options).order
 
@@ -188,16 +198,11 @@ def assemble(
 # -- what is used ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Considered:
+class Considered(NamedTuple):
     """What all clients together say against claims, model and labels, before any order is sampled.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        Under the use that follows; every client that is not a copy counts in full.
-    effects : PooledEffects or None
-    findings : tuple of Finding
+    The evidence is that under the use that follows, in which every client that is not a copy counts
+    in full.
     """
 
     evidence: Evidence
@@ -224,49 +229,6 @@ def consider(panel: Panel) -> Considered:
     return Considered(evidence, effects, (*_coverage(panel), *findings))
 
 
-def _weighed(
-    panel: Panel, considered: Considered, options: Options
-) -> tuple[GlobalOrder, list[Finding]]:
-    order, findings = _ordered(panel, considered, options)
-    if panel.knowledge:
-        alone = replace(panel, knowledge=NOTHING)
-        evidence = replace(considered.evidence, panel=alone)
-        without, _ = _ordered(alone, replace(considered, evidence=evidence), options)
-        findings += _contradicted(panel, without)
-    return order, findings
-
-
-def _ordered(
-    panel: Panel, considered: Considered, options: Options
-) -> tuple[GlobalOrder, list[Finding]]:
-    evidence, notes = considered.evidence, []
-    # Exact statements of one client decide alone: where more are asked for, they are weighed.
-    if panel.all_sure and options.witnesses in (None, 1):
-        try:
-            return _by_entailment(deduce(evidence), considered.effects, options), []
-        except Contradiction as contradiction:
-            notes.append(contradiction.described(evidence))
-    trust = weigh_clients(evidence, np.random.default_rng(options.seed))
-    same = trust.use is evidence.use
-    effects = considered.effects if same else pool_effects(panel, trust.use)
-    order = _by_evidence(trust, effects, notes + _about_trust(panel, trust), options)
-    return order, [sites_differ(*pair) for pair in pairs_apart(order.said, order.table.differ)]
-
-
-def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
-    """A finding if the data alone decide the opposite of what the user said."""
-    above = transitive_closure(panel.known == YES)
-    implied = np.where(above, YES, np.where(refuted(above, panel.known == NO), NO, OPEN))
-    names, found = panel.labels, without.verdicts
-    # What follows from the word of the user may be contradicted, though no part of it is.
-    for known in (panel.known, implied):
-        against = (known != OPEN) & (found != OPEN) & (known != found)
-        said = [(names[a], names[d], bool(known[a, d])) for a, d in np.argwhere(against).tolist()]
-        if said:
-            return [knowledge_contradicted(said)]
-    return []
-
-
 def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Finding]]:
     """Effects of all sites, and the use without claims of "hard" that they contradict.
 
@@ -286,43 +248,77 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
     return effects, use, findings
 
 
+def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
+    """A finding if the data alone decide the opposite of what the user said."""
+    above = transitive_closure(panel.known == YES)
+    implied = np.where(above, YES, np.where(refuted(above, panel.known == NO), NO, OPEN))
+    names, found = panel.labels, without.verdicts
+    # What follows from the word of the user may be contradicted, though no part of it is.
+    for known in (panel.known, implied):
+        against = (known != OPEN) & (found != OPEN) & (known != found)
+        said = [(names[a], names[d], bool(known[a, d])) for a, d in np.argwhere(against).tolist()]
+        if said:
+            return [knowledge_contradicted(said)]
+    return []
+
+
 # -- the order ------------------------------------------------------------------------------------
+
+
+def _ordered(considered: Considered, options: Options) -> GlobalOrder:
+    """The order that exact statements entail; where they cannot, that of a posterior."""
+    evidence, effects, _ = considered
+    panel, notes = evidence.panel, []
+    # Exact statements of one client decide alone: where more are asked for, they are weighed.
+    if panel.all_sure and options.witnesses in (None, 1):
+        try:
+            facts = deduce(evidence)
+            about = () if effects is None else effects.notes
+            order = _stated(panel, evidence.use, "exact", facts.yes, facts.no, about, options)
+        except Contradiction as contradiction:
+            notes.append(contradiction.described(evidence))
+        else:
+            order.__dict__.update(said=evidence, effects=effects, facts=facts)
+            return order
+    trust = weigh_clients(evidence, np.random.default_rng(options.seed))
+    if trust.use is not evidence.use:
+        effects = pool_effects(panel, trust.use)
+    return _by_evidence(trust, effects, notes + _about_trust(panel, trust), options)
 
 
 def _by_evidence(
     trust: Trust, effects: PooledEffects | None, notes: list[str], options: Options
 ) -> GlobalOrder:
-    panel, use, model = trust.evidence.panel, trust.use, OrderModel(trust.evidence)
-    draws = _sampled(model, options.seed)
+    """The order of the posterior, judged by `decide`."""
+    panel, said, model = trust.evidence.panel, trust.evidence, OrderModel(trust.evidence)
+    draws = sample_posterior(model, np.random.default_rng([options.seed, 1]))
     probability = draws.probability
-    log_factor = model.log_factor(probability)
-    bounds = effect_bounds(model.said, effects)
+    log_factor, bounds = model.log_factor(probability), effect_bounds(said, effects)
     decided = decide(
         probability,
         log_factor,
         chains=draws.chains,
-        opposed=opposed(model.said, probability),
-        bound=bounds.value,
-        too_large=bounds.too_large if options.smallest_effect is None else None,
-        smallest=options.smallest_effect,
+        opposed=opposed(said, probability),
+        room=bounds.room(options.smallest_effect),
+        size_matters=options.smallest_effect is not None,
         known=panel.known,
     )
     if options.witnesses is not None:
-        asked = options.witnesses
-        decided = with_witnesses(model.said, probability, log_factor, decided, asked)
-    table = PairTable.of(model.said, effects, probability, log_factor, decided, bounds)
+        falls = Falls(said, probability, log_factor, decided.verdicts)
+        decided = with_witnesses(falls, decided, options.witnesses)
     # Nothing is guessed about labels about which no client says anything.
-    said = model.pooled.n_clients > 0
-    named = np.asarray(said.any(axis=0) | said.any(axis=1))
-    possible = np.where((table.verdict == NO) | ~(named[:, None] & named), 0.0, probability)
-    decoded = decode(possible, np.random.default_rng([options.seed, 2]))
+    heard = said.pooled.n_clients > 0
+    named = np.asarray(heard.any(axis=0) | heard.any(axis=1))
+    denied = (decided.verdicts == NO) | ~(named[:, None] & named)
     order = GlobalOrder(
         panel=panel,
-        use=use,
+        use=trust.use,
         mode="evidence",
-        verdicts=table.verdict,
-        why=table.why,
-        decoded=decoded,
+        verdicts=decided.verdicts,
+        why=decided.why,
+        decoded=decode(
+            np.where(denied, 0.0, probability), np.random.default_rng([options.seed, 2])
+        ),
         chances=probability,
         notes=(*notes, *(effects.notes if effects else ()), *_about_chains(draws.convergence)),
         seed=options.seed,
@@ -331,18 +327,13 @@ def _by_evidence(
         convergence=draws.convergence,
         witnesses=options.witnesses,
     )
-    order.__dict__.update(table=table, said=model.said, effects=effects, posterior=draws)
-    return order
-
-
-def _by_entailment(facts: Facts, effects: PooledEffects | None, options: Options) -> GlobalOrder:
-    evidence, notes = facts.evidence, () if effects is None else effects.notes
-    order = _stated(evidence.panel, evidence.use, "exact", facts.yes, facts.no, notes, options)
-    order.__dict__.update(said=evidence, effects=effects, facts=facts)
+    table = PairTable.of(said, effects, probability, decided, log_factor, bounds)
+    order.__dict__.update(table=table, said=said, effects=effects, posterior=draws)
     return order
 
 
 def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
+    """The pairs that the paper's algorithm states."""
     paper = assemble_pairs(panel.fragments)
     yes = np.zeros((len(panel.labels),) * 2, dtype=bool)
     for ancestor, descendant in paper.pairs:
@@ -380,18 +371,14 @@ def _stated(
 def posterior_of(order: GlobalOrder) -> Posterior:
     """The posterior of an order that was read from a file: it is sampled again."""
     if order.mode == "evidence":
-        return _sampled(OrderModel(Evidence.of(order.panel, order.use)), order.seed)
+        rng = np.random.default_rng([order.seed, 1])
+        return sample_posterior(OrderModel(Evidence.of(order.panel, order.use)), rng)
     rng = np.random.default_rng(order.seed)
     if order.mode == "paper":
         # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
         return entailed(order.verdicts == YES, np.zeros_like(order.decoded), (), rng)
     one_of = [one for rows in order.panel.rows for one in rows.one_of]
     return entailed(order.facts.yes, order.facts.no, one_of, rng)
-
-
-def _sampled(model: OrderModel, seed: int) -> Posterior:
-    """The posterior of a model; the same seed gives the same orders."""
-    return sample_posterior(model, np.random.default_rng([seed, 1]))
 
 
 # -- notes ----------------------------------------------------------------------------------------

@@ -14,10 +14,18 @@ import numpy as np
 from jigsaw_crl.assembly.bounds import LARGEST_NO, says_nothing, size_in_words
 from jigsaw_crl.assembly.certificate import Certificate, Fact, Step, TotalEffect, say
 from jigsaw_crl.assembly.conclusion import conclude
-from jigsaw_crl.assembly.decision import LEAST_AGAINST, LEAST_FOR, Why
 from jigsaw_crl.assembly.entailment import NoProof, Prover
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
-from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, OPEN, VERDICTS, YES
+from jigsaw_crl.assembly.verdict import (
+    CERTAIN_NO,
+    LEAST_AGAINST,
+    LEAST_FOR,
+    NO,
+    OPEN,
+    VERDICTS,
+    YES,
+    Why,
+)
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -51,20 +59,20 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
 
 
 def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
-    about = next(((kind, e) for kind, e, some in order.known_effects if some[a, d]), None)
-    if about is None:
-        return None
-    kind, effects = about
-    aside = np.flatnonzero(effects.set_aside[:, a, d])
-    return TotalEffect(
-        kind=kind,
-        total=float(effects.estimate[a, d]),
-        standard_error=float(effects.error[a, d]),
-        low=float(effects.low[a, d]),
-        high=float(effects.high[a, d]),
-        sites=int(effects.sites[a, d]),
-        set_aside=tuple(effects.by_site.clients[k] for k in aside),
-    )
+    """The effect of one label on another, where it is known."""
+    for kind, effects, some in order.known_effects:
+        if some[a, d]:
+            aside = np.flatnonzero(effects.set_aside[:, a, d])
+            return TotalEffect(
+                kind=kind,
+                total=float(effects.estimate[a, d]),
+                standard_error=float(effects.error[a, d]),
+                low=float(effects.low[a, d]),
+                high=float(effects.high[a, d]),
+                sites=int(effects.sites[a, d]),
+                set_aside=tuple(effects.by_site.clients[k] for k in aside),
+            )
+    return None
 
 
 def _steps(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
@@ -83,89 +91,80 @@ def _steps(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
 
 
 def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
-    """A step that follows from no other, and who says so."""
+    """A step that follows from no other, who says so, and what a "no" excludes."""
     yes, no = order.said.sides(a, d)
     known = order.panel.known[a, d] == holds
-    stated = known or rule == "stated"
+    stated, bound = known or rule == "stated", order.table.excluded[a, d]
+    excludes = ""
+    if rule == "weighed" and not (holds or known or np.isnan(bound)):
+        size = size_in_words(float(bound), order.table.bounds.unit(a, d), order.labels[d])
+        excludes = f"; effects above {size} are excluded (95 %)"
     return Step(
         Fact(order.labels[a], order.labels[d], holds),
         "known" if known else rule,
         supporting=yes if holds else no,
         contradicting=no if holds else yes,
-        log_bayes_factor=None if stated else round(float(order.evidence[a, d]), 6),
+        log_bayes_factor=None if stated else round(float(order.table.evidence[a, d]), 6),
+        excludes=excludes,
     )
 
 
 # -- doubt ------------------------------------------------------------------------------------
 
+# Why a pair has no verdict although its evidence or its probability would give one.
+DOUBTS = {
+    Why.DISPUTED: "the chains that sample orders disagree on this pair: one alone would decide it, "
+    "another would not",
+    Why.OPPOSED: "one client clearly says the opposite of what the others say together",
+    Why.FEW: "it would rest on too few clients: {asked} are asked for",
+    Why.LARGE: "effects {possible} are possible, and effects above {matters:g} matter",
+    Why.PRIOR: "the probability is {extreme}; {verdict} needs a log Bayes factor of {least} (here "
+    "{net}), or decided pairs that imply it",
+}
+
 
 def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
-    rule = _why_no_verdict(order, a, d)
-    told = _who_says_what(order, a, d, weakly=not rule)
-    return f"{told}; {rule}" if rule else told
-
-
-def _who_says_what(order: GlobalOrder, a: int, d: int, *, weakly: bool) -> str:
+    """Who says what about a pair, and why that gives no verdict."""
     if order.mode == "paper":
         return "Algorithm 3 does not state this relation, and it never denies one"
     seen = order.panel.seen_by(a, d)
-    if not seen:
-        return "no client saw both"
-    yes, no = order.said.sides(a, d)
-    if yes and no:
-        return f"{say(yes, 'yes')}, {say(no, 'no')}"
     names = ", ".join(order.panel.rows[k].client for k, _, _ in seen)
-    if all(order.panel.rows[k].together[i, j] for k, i, j in seen) and not yes and not no:
-        return f"both always in one district, joined by hidden causes: {names}"
-    if not yes and not no:
-        return f"the clients that saw both cannot say: {names}"
-    doubt = ""
-    if order.mode == "evidence" and weakly:
-        net = order.evidence[a, d]
-        doubt = f", but not strongly enough for a verdict (log Bayes factor {_signed(net)})"
-    return f"{say(yes, 'yes') if yes else say(no, 'no')}{doubt}"
+    yes, no = order.said.sides(a, d)
+    net = f"{round(float(order.table.evidence[a, d]), 1) + 0.0:+.1f}"  # never -0.0
+    rule = _doubt(order, a, d, net)
+    told = ", ".join(say(who, word) for who, word in ((yes, "yes"), (no, "no")) if who)
+    if not seen:
+        told = "no client saw both"
+    elif not told and all(order.panel.rows[k].together[i, j] for k, i, j in seen):
+        told = f"both always in one district, joined by hidden causes: {names}"
+    elif not told:
+        told = f"the clients that saw both cannot say: {names}"
+    elif not (yes and no) and order.mode == "evidence" and not rule:
+        told += f", but not strongly enough for a verdict (log Bayes factor {net})"
+    return f"{told}; {rule}" if rule else told
 
 
-def _why_no_verdict(order: GlobalOrder, a: int, d: int) -> str:
-    """Why there is no verdict although the evidence or the probability would give one; or empty."""
-    if order.mode != "evidence":
+def _doubt(order: GlobalOrder, a: int, d: int, net: str) -> str:
+    """Why the evidence or the probability gives no verdict; empty if there is no more to say."""
+    why = Why(int(order.table.why[a, d]))
+    if order.mode != "evidence" or why not in DOUBTS:
         return ""
-    why, net = order.table.why[a, d], float(order.evidence[a, d])
-    if why == Why.DISPUTED:
-        return (
-            "the chains that sample orders disagree on this pair: one alone would decide it, "
-            "another would not"
-        )
-    if why == Why.OPPOSED:
-        return "one client clearly says the opposite of what the others say together"
-    if why == Why.FEW:
-        asked = "more than a fifth of those that speak about the pair, and at least two,"
-        asked = asked if order.witnesses == "fifth" else f"at least {order.witnesses}"
-        return f"it would rest on too few clients: {asked} are asked for"
-    if why == Why.LARGE:
-        bounds = order.table.bounds
-        bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)
-        size = f"up to {size_in_words(bound, unit, order.labels[d])}"
-        possible = "of any size" if says_nothing(bound, unit) else size
-        matters = LARGEST_NO if order.smallest_effect is None else order.smallest_effect
-        return f"effects {possible} are possible, and effects above {matters:g} matter"
-    if why != Why.PRIOR:
-        return ""
-    if order.probabilities[a, d] < CERTAIN_NO:
-        return (
-            "the probability is low because few pairs are related at all, or because other pairs "
-            f'are likely; "not ancestor" needs a log Bayes factor of -{LEAST_AGAINST:.1f} or less '
-            f"(here {_signed(net)}), or decided pairs that imply it"
-        )
-    return (
-        'the probability is high because other pairs are likely; "ancestor" needs a log Bayes '
-        f"factor of {LEAST_FOR:.1f} or more (here {_signed(net)}), or decided pairs that imply it"
+    bounds, low = order.table.bounds, order.probabilities[a, d] < CERTAIN_NO
+    bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)
+    possible = "of any size"
+    if not (np.isnan(bound) or says_nothing(bound, unit)):
+        possible = f"up to {size_in_words(bound, unit, order.labels[d])}"
+    fifth = "more than a fifth of those that speak about the pair, and at least two,"
+    few = "low because few pairs are related at all, or because other pairs are likely"
+    return DOUBTS[why].format(
+        asked=fifth if order.witnesses == "fifth" else f"at least {order.witnesses}",
+        possible=possible,
+        matters=LARGEST_NO if order.smallest_effect is None else order.smallest_effect,
+        extreme=few if low else "high because other pairs are likely",
+        verdict='"not ancestor"' if low else '"ancestor"',
+        least=f"-{LEAST_AGAINST:.1f} or less" if low else f"{LEAST_FOR:.1f} or more",
+        net=net,
     )
-
-
-def _signed(number: float) -> str:
-    """With a sign and one decimal; zero is never negative."""
-    return f"{round(float(number), 1) + 0.0:+.1f}"
 
 
 # -- checking ---------------------------------------------------------------------------------

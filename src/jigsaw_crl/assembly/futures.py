@@ -23,10 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from jigsaw_crl.assembly.decision import decide
 from jigsaw_crl.assembly.dissent import LEAST_CHANCE
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
@@ -104,9 +103,9 @@ class Outlook:
         sure = np.where(self.open, 0.0, np.where(kept == YES, np.inf, -np.inf))
         verdicts = decide(
             np.where(concerned, expit(yes - np.logaddexp(neither, yes.T)), kept),
-            np.where(concerned, order.evidence + change, sure),
-            bound=np.where(concerned, order.table.bounds.value, np.nan),
-            smallest=order.smallest_effect,
+            np.where(concerned, order.table.evidence + change, sure),
+            room=self._room,
+            size_matters=order.smallest_effect is not None,
             known=order.panel.known,
         ).verdicts
         return np.asarray((verdicts != OPEN) | (_follows(verdicts) & ~self._implied))
@@ -115,6 +114,13 @@ class Outlook:
     def _implied(self) -> BoolArray:
         """The pairs whose answer follows from today's verdicts."""
         return _follows(self.order.verdicts)
+
+    @cached_property
+    def _room(self) -> FloatArray | None:
+        """Room for effects; of pairs without a verdict further data may leave less."""
+        if self.order.smallest_effect is None:
+            return None
+        return np.where(self.open, self.order.table.bounds.room(self.order.smallest_effect), 0.0)
 
     @cached_property
     def _shares(self) -> list[float]:

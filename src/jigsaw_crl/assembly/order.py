@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.assembly.bounds import SD, SHARE
 from jigsaw_crl.assembly.certificate import Certificate
-from jigsaw_crl.assembly.decision import Decided, Why
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects, pool_effects
 from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
@@ -23,7 +24,7 @@ from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode
 from jigsaw_crl.assembly.posterior.rounds import OrderModel
 from jigsaw_crl.assembly.use import Use
-from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Verdict, tally
+from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Decided, Verdict, Why, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
@@ -119,7 +120,7 @@ class GlobalOrder(ReadOnlyArrays):
     verdicts : array of int8, shape (p, p)
         1 ancestor, 0 not ancestor, -1 undetermined (`verdict.YES`, `NO`, `OPEN`).
     why : array of int8, shape (p, p)
-        A `decision.Why` for every pair.
+        A `verdict.Why` for every pair.
     decoded : array of bool, shape (p, p)
         Evidence mode: the best guess. Exact mode: the entailed pairs.
         Algorithm 3: the pairs it states. Transitively closed, unless Algorithm 3 made a cycle.
@@ -269,7 +270,28 @@ class GlobalOrder(ReadOnlyArrays):
         if a fifth of the clients is too few for that), and whether clients that speak against the
         verdict would decide the opposite among themselves (contested).
         """
-        return self.table.to_frame()
+        import pandas as pd  # here for start-up time
+
+        table = self.table
+        a, d = np.nonzero(~np.eye(len(self), dtype=bool))
+        names = np.array(self.labels, dtype=object)
+        bound, in_sd = table.excluded[a, d], table.bounds.in_sd[a, d]
+        return pd.DataFrame(
+            {
+                "ancestor": names[a],
+                "descendant": names[d],
+                "verdict": [str(VERDICTS[int(code)]) for code in table.verdict[a, d]],
+                "probability": table.probability[a, d],
+                "supporting": table.yes[a, d],
+                "contradicting": table.no[a, d],
+                "excludes_above": bound,
+                "excludes_unit": np.where(np.isnan(bound), "", np.where(in_sd, SD, SHARE)),
+                "agreement": table.agreement[a, d],
+                "rests_on": np.array([*table.clients, ""], dtype=object)[table.rests_on[a, d]],
+                "witnesses": table.witnesses[a, d],
+                "contested": table.contested[a, d],
+            }
+        )
 
     def explain(self, ancestor: str, descendant: str) -> Certificate:
         """The certificate of the verdict; its `str()` is readable."""
@@ -279,14 +301,10 @@ class GlobalOrder(ReadOnlyArrays):
         """The certificate of a pair of positions, which is made once."""
         from jigsaw_crl.assembly.explanation import explain
 
-        made = self._certificates
+        made: dict[tuple[int, int], Certificate] = self.__dict__.setdefault("_certificates", {})
         if (a, d) not in made:
             made[a, d] = explain(self, a, d)
         return made[a, d]
-
-    @cached_property
-    def _certificates(self) -> dict[tuple[int, int], Certificate]:
-        return {}
 
     def undetermined(self) -> frozenset[tuple[str, str]]:
         """The ordered pairs whose verdict is undetermined."""
@@ -314,11 +332,10 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def table(self) -> PairTable:
         """Everything that is known about every pair."""
-        if self.mode != "evidence":
-            return PairTable.stated(self.said, self.effects, self.verdicts, self.probabilities)
-        log_factor = OrderModel(self.said).log_factor(self.probabilities)
-        decided = Decided(self.verdicts, self.why)
-        return PairTable.of(self.said, self.effects, self.probabilities, log_factor, decided)
+        said, P, log_factor = self.said, self.probabilities, None
+        if self.mode == "evidence":
+            log_factor = OrderModel(said).log_factor(P)
+        return PairTable.of(said, self.effects, P, Decided(self.verdicts, self.why), log_factor)
 
     @cached_property
     def facts(self) -> Facts:
@@ -328,13 +345,8 @@ class GlobalOrder(ReadOnlyArrays):
         known = self.table.why == Why.KNOWN
         own = (self.table.why == Why.EVIDENCE) & ~np.eye(len(self.labels), dtype=bool) | known
         yes, no = ((self.verdicts == said) & own for said in (YES, NO))
-        doubt = np.where(known, 0.0, np.exp(-np.abs(self.evidence)))
+        doubt = np.where(known, 0.0, np.exp(-np.abs(self.table.evidence)))
         return Facts(self.said, yes, no, doubt)
-
-    @property
-    def evidence(self) -> FloatArray:
-        """Pooled log Bayes factor of every ordered pair, shape (p, p); ±inf for exact facts."""
-        return self.table.evidence
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -376,7 +388,7 @@ class GlobalOrder(ReadOnlyArrays):
             found.append((AT_DOSE, applied, applied.known & alike & other))
         return tuple(found)
 
-    @cached_property
+    @property
     def is_bent(self) -> bool:
         """Some client was read without linearity."""
         return any(map(is_bent, self.fragments))
@@ -384,10 +396,8 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def direct_effects(self) -> DirectEffects | None:
         """The weighted causal graph; None without hard interventions."""
-        if self.effects is None:
-            return None
-        exact = self.mode == "exact"
-        return direct_effects(self.effects, self.verdicts, entailed=exact)
+        effects, exact = self.effects, self.mode == "exact"
+        return effects and direct_effects(effects, self.verdicts, entailed=exact)
 
     @property
     def rests_on(self) -> dict[tuple[str, str], str]:
@@ -439,13 +449,8 @@ class GlobalOrder(ReadOnlyArrays):
 
     def index(self, label: str) -> int:
         """Position of a label; an `InputError` if it is unknown."""
-        try:
+        with contextlib.suppress(KeyError, TypeError):  # unknown, or not hashable
             return self.panel.position[label]
-        except (KeyError, TypeError):  # unknown, or not hashable
-            raise self._unknown(label) from None
-
-    def _unknown(self, label: object) -> InputError:
-        """The error for a label that no client has, or that was left out, with the reason."""
         refused = [
             f"{piece.client}: {finding.message}"
             for piece in self.fragments
@@ -455,9 +460,9 @@ class GlobalOrder(ReadOnlyArrays):
         known = f"The order knows {few(self.labels)}."
         if refused:
             why = "; ".join(refused)[:300]
-            return InputError(f"the label {label!r} was left out ({why})", known)
+            raise InputError(f"the label {label!r} was left out ({why})", known)
         near = did_you_mean(label, self.labels)
-        return InputError(f"no client has the label {label!r}", f"{known} {near}".strip())
+        raise InputError(f"no client has the label {label!r}", f"{known} {near}".strip())
 
     def indices(self, ancestor: str, descendant: str) -> tuple[int, int]:
         """Positions of two different labels."""

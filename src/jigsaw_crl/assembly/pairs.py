@@ -8,27 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
-from jigsaw_crl.assembly.bounds import SD, SHARE, WHOLE, Bounds, effect_bounds
-from jigsaw_crl.assembly.decision import Decided, Why
-from jigsaw_crl.assembly.dissent import (
-    NOBODY,
-    agreement,
-    contested,
-    influence,
-    sites_differ,
-)
+from jigsaw_crl.assembly.bounds import WHOLE, Bounds, effect_bounds
+from jigsaw_crl.assembly.dissent import NOBODY, Falls, contested, sites_differ
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.verdict import OPEN, VERDICTS, YES
+from jigsaw_crl.assembly.verdict import OPEN, SURE, YES, Decided, Why
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["PairTable", "why_stated"]
 
@@ -43,10 +33,10 @@ class PairTable:
     verdict : array of int8
         1 ancestor, 0 not ancestor, -1 undetermined.
     why : array of int8
-        What the verdict rests on, or why there is none: a `decision.Why`.
+        What the verdict rests on, or why there is none: a `verdict.Why`.
     probability : array
     evidence : array
-        Pooled log Bayes factor of "ancestor" against "unrelated".
+        Pooled log Bayes factor of "ancestor" against "unrelated"; ±inf for exact facts.
     yes, no : array of int32
         Number of clients that say yes, and no.
     bounds : Bounds
@@ -56,7 +46,7 @@ class PairTable:
     rests_on : array of int32
         Client without which the others would not decide the pair, by number; -1 for none.
     witnesses : array of int32
-        Number of clients that the verdict rests on, if these are few: see `dissent.influence`.
+        Number of clients that the verdict rests on, if these are few: see `dissent.Falls`.
     contested : array of bool
         Clients that speak against the verdict would decide the opposite among themselves.
     effects : PooledEffects or None
@@ -91,14 +81,21 @@ class PairTable:
         evidence: Evidence,
         effects: PooledEffects | None,
         probability: FloatArray,
-        log_factor: FloatArray,
         decided: Decided,
+        log_factor: FloatArray | None = None,
         bounds: Bounds | None = None,
     ) -> PairTable:
-        """The table of verdicts that a posterior gave."""
-        verdicts = decided.verdicts
-        yes, no = evidence.counts
-        resting, witnesses = influence(evidence, probability, log_factor, verdicts)
+        """The table of verdicts; without `log_factor` they follow from statements."""
+        verdicts, (yes, no) = decided.verdicts, evidence.counts
+        differ, against = np.full(verdicts.shape, np.nan), np.zeros(verdicts.shape, dtype=bool)
+        resting, witnesses = np.full(verdicts.shape, NOBODY), np.zeros_like(verdicts)
+        if log_factor is None:
+            log_factor = np.where(verdicts == YES, np.inf, np.where(verdicts == OPEN, 0.0, -np.inf))
+            bounds = Bounds(differ, against if effects is None else effects.known, no > 0)
+        else:
+            falls = Falls(evidence, probability, log_factor, verdicts)
+            resting, witnesses = falls.rests_on(), falls.witnesses()
+            differ, against = sites_differ(evidence), contested(evidence, verdicts)
         return cls(
             labels=evidence.labels,
             clients=evidence.panel.clients,
@@ -109,47 +106,20 @@ class PairTable:
             yes=yes,
             no=no,
             bounds=effect_bounds(evidence, effects) if bounds is None else bounds,
-            differ=sites_differ(evidence),
-            rests_on=resting,
-            witnesses=witnesses,
-            contested=contested(evidence, verdicts),
-            effects=effects,
-        )
-
-    @classmethod
-    def stated(
-        cls,
-        evidence: Evidence,
-        effects: PooledEffects | None,
-        verdicts: npt.NDArray[np.int8],
-        probability: FloatArray,
-    ) -> PairTable:
-        """The table of verdicts that follow from statements: exact mode, and Algorithm 3."""
-        p = len(evidence.labels)
-        shape, nothing = (p, p), np.full((p, p), np.nan)
-        yes, no = evidence.counts
-        in_sd = np.zeros(shape, dtype=bool) if effects is None else effects.known
-        return cls(
-            labels=evidence.labels,
-            clients=evidence.panel.clients,
-            verdict=verdicts,
-            why=why_stated(verdicts),
-            probability=probability,
-            evidence=np.where(verdicts == OPEN, 0.0, np.where(verdicts == YES, np.inf, -np.inf)),
-            yes=yes,
-            no=no,
-            bounds=Bounds(nothing, in_sd),
-            differ=nothing,
-            rests_on=np.full(shape, NOBODY, dtype=np.int32),
-            witnesses=np.zeros(shape, dtype=np.int32),
-            contested=np.zeros(shape, dtype=bool),
+            differ=differ,
+            rests_on=resting.astype(np.int32),
+            witnesses=witnesses.astype(np.int32),
+            contested=against,
             effects=effects,
         )
 
     @property
     def agreement(self) -> FloatArray:
-        """Probability that one truth holds at all sites; NaN for fewer than two."""
-        return agreement(self.differ)
+        """Probability that one truth holds at all sites; NaN for fewer than two.
+
+        Before the data it is that of a decided pair.
+        """
+        return np.asarray(expit(SURE - self.differ))
 
     @cached_property
     def excluded(self) -> FloatArray:
@@ -166,31 +136,6 @@ class PairTable:
         """The client that a verdict rests on; empty if there is none."""
         k = int(self.rests_on[a, d])
         return "" if k == NOBODY else self.clients[k]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per ordered pair: see `GlobalOrder.to_frame`."""
-        import pandas as pd  # here for start-up time
-
-        a, d = np.nonzero(~np.eye(len(self.labels), dtype=bool))
-        names = np.array(self.labels, dtype=object)
-        clients = np.array([*self.clients, ""], dtype=object)
-        bound, in_sd = self.excluded[a, d], self.bounds.in_sd[a, d]
-        return pd.DataFrame(
-            {
-                "ancestor": names[a],
-                "descendant": names[d],
-                "verdict": [str(VERDICTS[int(code)]) for code in self.verdict[a, d]],
-                "probability": self.probability[a, d],
-                "supporting": self.yes[a, d],
-                "contradicting": self.no[a, d],
-                "excludes_above": bound,
-                "excludes_unit": np.where(np.isnan(bound), "", np.where(in_sd, SD, SHARE)),
-                "agreement": self.agreement[a, d],
-                "rests_on": clients[self.rests_on[a, d]],
-                "witnesses": self.witnesses[a, d],
-                "contested": self.contested[a, d],
-            }
-        )
 
 
 def why_stated(verdicts: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:

@@ -1,25 +1,49 @@
-"""The possible answers about a pair, how arrays encode them, and the thresholds of a verdict."""
+"""The possible answers about a pair, and the one rule that turns evidence into them.
+
+A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
+every chain, and when its own evidence points the same way or decided pairs imply the answer. The
+prior alone decides nothing, and neither do chains that disagree, nor clients one of which clearly
+says the opposite.
+
+A "no" excludes effects above some size. Evidence that leaves room for a large effect says no "no".
+A "no" that follows from others needs a size too: its own where the pair was measured, else that of
+a "no" from which it follows. Only a decided ancestor excludes the opposite whatever its size.
+
+With a smallest effect that matters, "not ancestor" means that no effect is larger, as in an
+equivalence test. Then a bound above that size leaves the pair open, and a bound below it decides a
+pair that is more likely no ancestor than one.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from enum import Enum
+from dataclasses import dataclass
+from enum import Enum, IntEnum
 
+import numpy as np
+import numpy.typing as npt
+
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 
 __all__ = [
     "CERTAIN_NO",
     "CERTAIN_YES",
-    "EACH_NO",
-    "EACH_YES",
+    "LEAST_AGAINST",
+    "LEAST_FOR",
     "NO",
     "OPEN",
     "SURE",
     "VERDICTS",
     "YES",
+    "Decided",
     "Verdict",
+    "Why",
+    "decide",
+    "disputed",
     "tally",
 ]
 
@@ -64,3 +88,100 @@ def tally(counts: Mapping[str, int]) -> str:
     """
     yes, no, opened = (counts[str(VERDICTS[code])] for code in (YES, NO, OPEN))
     return f"{pluralise(yes, 'ancestor pair')}, {no} not ancestor, {opened} undetermined"
+
+
+# -- the rule -------------------------------------------------------------------------------------
+
+# Log Bayes factors that a verdict needs from the pair's own evidence, unless decided pairs imply
+# it. Against, it needs more: the prior already makes ancestry improbable, and small effects hide.
+LEAST_FOR, LEAST_AGAINST = float(np.log(2.0)), 1.0
+
+
+class Why(IntEnum):
+    """Why a pair has its verdict, or none."""
+
+    EVIDENCE = 0  # its own evidence decides it
+    IMPLIED = 1  # decided pairs imply it
+    SMALL = 2  # no effect above the size that matters
+    UNSURE = 3  # the probability lies between the thresholds
+    DISPUTED = 4  # chains disagree
+    PRIOR = 5  # the probability is beyond a threshold, the evidence is not
+    LARGE = 6  # an effect above the size that matters is not excluded
+    KNOWN = 7  # the user said so
+    OPPOSED = 8  # a client that counts clearly says the opposite
+    FEW = 9  # it would rest on fewer clients than are asked for
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Verdicts, and why, shape (p, p) each; the diagonal is "no"."""
+
+    verdicts: npt.NDArray[np.int8]
+    why: npt.NDArray[np.int8]
+
+
+def decide(
+    probability: FloatArray,
+    evidence: FloatArray,
+    *,
+    chains: FloatArray | None = None,
+    opposed: BoolArray | None = None,
+    room: FloatArray | None = None,
+    size_matters: bool = False,
+    known: npt.NDArray[np.int8] | None = None,
+) -> Decided:
+    """Verdicts of all ordered pairs.
+
+    Parameters
+    ----------
+    probability, evidence : array, shape (p, p)
+        Probability and log Bayes factor of every pair.
+    chains : array, shape (n_chains, p, p), optional
+        The probabilities of each chain alone.
+    opposed : array of bool, shape (p, p), optional
+        Pairs on which a client clearly says the opposite of what is probable.
+    room : array, shape (p, p), optional
+        The size of effect that the data do not exclude, over that which "no" must exclude; NaN
+        where nobody measured the pair. By default sizes do not count.
+    size_matters : bool
+        A room of at most 1 decides "no" where it is more likely than not.
+    known : array of int8, shape (p, p), optional
+        What the user said (`Panel.known`): it is decided, whatever the numbers.
+    """
+    p = len(probability)
+    eye = np.eye(p, dtype=bool)
+    said = np.full((p, p), OPEN, dtype=np.int8) if known is None else known
+    size = np.where((said == NO) | eye, 0.0, np.zeros((p, p)) if room is None else room)
+    least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
+    high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
+    low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
+    free = True if opposed is None else ~opposed
+    yes = high & (free & (evidence > LEAST_FOR) | (said == YES))
+    against = low & (free & (evidence < -LEAST_AGAINST) | (said == NO))
+    with np.errstate(invalid="ignore"):
+        small, large = size <= 1.0, size > 1.0
+    no, above = against & ~large, transitive_closure(yes)
+    # What follows from a "no": with its own size, or if nobody measured it with that of the "no".
+    below = refuted(above, no) & small | refuted(above, no & small) & ~large
+    verdicts = np.full((p, p), OPEN, dtype=np.int8)
+    verdicts[low & (no | below | above.T | eye)] = NO
+    verdicts[high & (yes | above)] = YES
+    why = np.full((p, p), Why.UNSURE, dtype=np.int8)
+    why[(probability > CERTAIN_YES) | (probability < CERTAIN_NO)] = Why.PRIOR
+    why[disputed(least, most)] = Why.DISPUTED
+    why[large & low & (against | refuted(above, against))] = Why.LARGE
+    if opposed is not None:
+        why[(high | low) & opposed] = Why.OPPOSED
+    why[verdicts != OPEN] = Why.IMPLIED
+    why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
+    if size_matters:
+        decided = small & (verdicts == OPEN) & (probability <= 0.5)
+        verdicts[decided], why[decided] = NO, Why.SMALL
+    why[said != OPEN] = Why.KNOWN
+    return Decided(verdicts, why)
+
+
+def disputed(least: FloatArray, most: FloatArray) -> BoolArray:
+    """Pairs that one chain would decide, and another one not even nearly."""
+    yes, no = (most > CERTAIN_YES) & (least < EACH_YES), (least < CERTAIN_NO) & (most > EACH_NO)
+    return np.asarray(yes | no)

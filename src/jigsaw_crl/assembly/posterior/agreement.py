@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from jigsaw_crl.assembly.decision import disputed
 from jigsaw_crl.assembly.posterior.walk import Words
+from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.frozen import CLOSED
 from jigsaw_crl.base.text import pluralise
