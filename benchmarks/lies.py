@@ -14,8 +14,7 @@ from reporting import header, row, share
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
-from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.evidence.effects import Effects, Sizes
 
 # Standard errors of the honest estimate beyond which a pooled effect has moved.

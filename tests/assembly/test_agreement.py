@@ -11,8 +11,7 @@ from scipy.special import expit
 import jigsaw_crl as jc
 from jigsaw_crl.assembly import dissent
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.assembly.verdict import SURE
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.truth.simulate.sem import SEM

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.apart import sites_apart
-from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
+from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects, sites_apart
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
 

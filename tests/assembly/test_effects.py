@@ -13,8 +13,7 @@ from jigsaw_crl import assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.assembly.graph import direct_effects
-from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
 

@@ -10,8 +10,7 @@ import numpy as np
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.assembly.pairs import why_stated
-from jigsaw_crl.assembly.panel import read_fragments
-from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Statements

@@ -34,12 +34,11 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
-from jigsaw_crl.assembly.panel import Panel, check_size, read_fragments
+from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.doubts import too_many_causes
 from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
 from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
-from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding

@@ -29,8 +29,6 @@ LEAST_EQUAL = 10
 # the least of 59 pairs of independent samples of one site was .12, of 100 pairs of sites .17; of
 # copies with 1 to 5 in 100 rows changed or added, three in four were below.
 LEAST_PAIRS, NEAR = 20, 0.08
-# Entries of all pairs of clients with the same labels, beyond which near copies are not looked for.
-MOST_ENTRIES = 500_000_000
 # Numbers that are compared at once: of more, those of every so many pairs, the same at all clients.
 MOST_COMPARED = 5_000_000
 
@@ -46,12 +44,8 @@ def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     who, pair, x = who[order], pair[order], x[order]
     # Among the clients with one number only neighbours are compared: copies have the same numbers.
     same = (pair[1:] == pair[:-1]) & (x[1:] == x[:-1])
-    equal: dict[tuple[int, int], list[float]] = defaultdict(list)
-    both = np.stack([who[:-1][same], who[1:][same]], axis=1)
-    for (one, other), value in zip(both.tolist(), x[1:][same].tolist(), strict=True):
-        equal[one, other].append(value)
     near = set(_near(panel))
-    linked = near | {clients for clients, values in equal.items() if len(set(values)) > 1}
+    linked = near | set(zip(who[:-1][same].tolist(), who[1:][same].tolist(), strict=True))
     groups: list[list[int]] = []
     for k in sorted({k for clients in linked for k in clients}):
         # With every member, not with one of them: nobody can join two that are none.
@@ -79,15 +73,14 @@ def _near(panel: Panel) -> list[tuple[int, int]]:
         if rows.shares is not None:
             alike[rows.members.tobytes()].append((k, *rows.shares))
     found = []
-    for group in alike.values():
-        if len(group) ** 2 * group[0][1].size > MOST_ENTRIES:
-            continue
-        for (one, s, e), (other, t, f) in combinations(group, 2):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                z = (s - t) ** 2 / (2 * np.minimum(e, f) ** 2)
-            z = z[np.isfinite(z) & ~np.eye(len(z), dtype=bool)]
-            if len(z) >= LEAST_PAIRS and z.mean() < NEAR:
-                found.append((one, other))
+    for (one, s, e), (other, t, f) in (
+        both for group in alike.values() for both in combinations(group, 2)
+    ):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z = (s - t) ** 2 / (2 * np.minimum(e, f) ** 2)
+        z = z[np.isfinite(z) & ~np.eye(len(z), dtype=bool)]
+        if len(z) >= LEAST_PAIRS and z.mean() < NEAR:
+            found.append((one, other))
     return found
 
 
@@ -96,7 +89,6 @@ def _numbers(panel: Panel, k: int, part: int) -> tuple[IntArray, FloatArray]:
     rows = panel.rows[k]
     if rows.bayes is None:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
-    x = rows.bayes.ancestor[0]
-    pair = rows.members[:, None] * len(panel.labels) + rows.members
+    x, pair = rows.bayes.ancestor[0], rows.members[:, None] * len(panel.labels) + rows.members
     told = ~np.isnan(x) & (x != 0.0) & ~np.eye(len(x), dtype=bool) & (pair % part == 0)
     return pair[told], x[told]

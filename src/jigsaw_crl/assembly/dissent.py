@@ -217,7 +217,7 @@ class Falls:
                 )
                 after = rest.log_odds(self.shares, self.leans[rows])
                 changes[size, rows] = after - self.now[rows]
-        return changes, pooled.n_clients
+        return changes, pooled.n_clients.astype(np.int64)
 
 
 def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]) -> Decided:

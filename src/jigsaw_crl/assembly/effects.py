@@ -8,7 +8,11 @@ clients are estimates of one quantity. For each pair:
   moved it the other way, is turned around so that its effects agree with those of the others; the
   second case is noted. Where the data leave open which way it must be turned, the effect has a size
   and no sign (`directions`).
-- *Sites that stand apart*, in one pair or in many, are set aside and noted (`apart`).
+- *Sites that stand apart.* With three or more sites of a pair, let z be the distance of a site's
+  effect from the median of all, in standard errors. A site is set aside for one pair if |z| exceeds
+  `APART` there, and for all pairs if the mean of `min(z², CAP)` over its pairs, about 1 for a site
+  that measures the same effects as the others, exceeds `FAR`. If a third of the sites or more would
+  go, none does: then the sites disagree, which is another finding.
 - *Pooling.* Inverse variance. No site has more than twice its share of the weight, or half of it,
   however small its error is said to be, and no error is smaller than the rows allow.
   `Q = Σ w (E − Ê)²` tests whether sites agree; where they do not (p < `UNEQUAL`), the spread
@@ -17,37 +21,40 @@ clients are estimates of one quantity. For each pair:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 from scipy.stats import chi2
 
-from jigsaw_crl.assembly.apart import pairs_apart, sites_apart
 from jigsaw_crl.assembly.directions import ROUNDING, directions, open_signs, precision
-from jigsaw_crl.assembly.panel import Panel
-from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.panel import Panel, Use
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import INTERVAL, Sizes
-from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["PooledEffects", "SiteEffects", "labels_not_hard", "pool_effects"]
+__all__ = ["PooledEffects", "SiteEffects", "labels_not_hard", "pool_effects", "sites_apart"]
 
 IntMatrix = npt.NDArray[np.int32]
 
 # One-sided 95 % point of the normal distribution.
-ONE_SIDED = 1.644854
+ONE_SIDED = float(ndtri(0.95))
 # Probability of such a disagreement by chance below which sites count as different.
 UNEQUAL = 0.01
 # Probability, over all pairs of a study, below which sites' effects contradict "hard".
 NOT_ALL_HARD = 1e-3
-# The error of an effect is at least this over the root of all rows of its site, as that of a mean
-# in standard deviations. The least of 48 simulated sites was 3.0.
-LEAST_ERROR = 1.0
-# Errors up to which an effect of unknown sign may be zero.
-MAY_BE_ZERO = 3.0
+# Errors from the median beyond which a site is set aside for a pair: 1 in 150,000 by chance.
+APART = 4.5
+# Mean of min(z², CAP) above which a site is set aside; honest sites of simulated studies reach 1.2.
+# FEW pairs more are counted, with z = 0, so that a few pairs are not enough.
+FAR, CAP, FEW = 1.5, 16.0, 6
+# It must differ by more than two errors in MANY pairs, since one wrong effect costs a site that
+# effect, and be UNUSUAL times as far from the others as a typical site.
+MANY, UNUSUAL = 3, 2.0
+# Share of the sites up to which they can be set aside.
+MINORITY = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +165,15 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
     value = value * pairs
     aside = outside[:, None, None] & ~np.isnan(value)
     apart = _counted(names, value, error, apart_in_many)
-    aside |= pairs_apart(np.where(aside, np.nan, value), error)
+    aside |= _pairs_apart(np.where(aside, np.nan, value), error)
     used = np.where(aside, np.nan, value)
     unsure = np.zeros(used.shape[1:], dtype=bool)
     if masks is not None:
         used, unsure = _with_one_sign(used, error, masks, of_cause=quantity == "total")
     estimate, deviation, chance = _combine(used, error)
     estimate, deviation, unsigned = _without_sign(estimate, deviation, unsure)
+    turned = turned if quantity == "total" else []
+    in_pairs = aside & ~outside[:, None, None]
     return PooledEffects(
         labels=panel.labels,
         estimate=estimate,
@@ -177,12 +186,7 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
         by_site=SiteEffects(names, value, error),
         oriented=np.asarray(moved.any(axis=0)),
         direction=sign * first,
-        notes=(
-            *(_about_directions(panel.labels, names, turned) if quantity == "total" else ()),
-            *(_stands_apart(name, *counts) for name, counts in apart.items()),
-            *_about_sites(panel.labels, names, value, aside & ~outside[:, None, None]),
-            *_about_signs(panel.labels, unsigned),
-        ),
+        notes=tuple(_notes(panel.labels, names, turned, apart, value, in_pairs, unsigned)),
     )
 
 
@@ -202,17 +206,55 @@ def _tables(
         claimed = fragment.hard.without(np.array([x in use.soft for x in fragment.labels]))
         sizes: Sizes = getattr(claimed, quantity)
         grid = np.ix_(members, members)
-        value[k][grid], error[k][grid] = sizes.value, np.maximum(sizes.error, _floor(fragment))
+        # No error is smaller than that of a mean of all rows, in standard deviations. The least of
+        # 48 simulated sites was 3.0 times that.
+        floor = sum(fragment.n_samples.values()) ** -0.5 if fragment.n_samples else 0.0
+        value[k][grid], error[k][grid] = sizes.value, np.maximum(sizes.error, floor)
         moved[k, members] = np.array(claimed.moved, dtype=bool)
         hard[k, members] = np.array(claimed.hard)
         up[k, members] = np.array(claimed.up or 0)
     return value, error, moved, hard, up
 
 
-def _floor(fragment: Fragment) -> float:
-    """The smallest error of an effect that the rows of a site allow."""
-    rows = fragment.n_samples
-    return 0.0 if not rows else LEAST_ERROR / float(np.sqrt(sum(rows.values())))
+def sites_apart(value: FloatArray, error: FloatArray) -> BoolArray:
+    """Sites that stand apart from the others in many pairs, shape (n_clients,)."""
+    out = np.zeros(len(value), dtype=bool)
+    present = int((~np.isnan(value)).any(axis=(1, 2)).sum())
+    while True:
+        _, z = _distances(np.where(out[:, None, None], np.nan, value), error)
+        count = (~np.isnan(z)).sum(axis=1)
+        score = np.nansum(np.minimum(z**2, CAP), axis=1) / (count + FEW)
+        usual = np.median(score[count > 0]) if count.any() else 0.0
+        far = (score > max(FAR, UNUSUAL * float(usual))) & ((z > 2.0).sum(axis=1) >= MANY)
+        if not far.any():
+            return out
+        # The rest is judged again without them.
+        out |= far
+        if out.sum() >= MINORITY * present:
+            return np.zeros_like(out)
+
+
+def _pairs_apart(value: FloatArray, error: FloatArray) -> BoolArray:
+    """Pairs in which a site stands apart from the median, shape (n_clients, p, p)."""
+    several, z = _distances(value, error)
+    aside, far = np.zeros(value.shape, dtype=bool), z > APART
+    # Where half or more stand apart, nobody does: the sites disagree, and the test says so.
+    far[:, 2 * far.sum(axis=0) >= (~np.isnan(z)).sum(axis=0)] = False
+    aside[:, several] = far
+    return aside
+
+
+def _distances(value: FloatArray, error: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """Pairs with three or more sites (p, p), and z there, shape (n_clients, n_pairs)."""
+    count = (~np.isnan(value)).sum(axis=0)
+    several = count >= 3
+    if not several.any():
+        return several, np.full((len(value), 0), np.nan)
+    v, e = value[:, several], np.maximum(error[:, several], ROUNDING)
+    e = np.where(np.isnan(v), np.nan, e)
+    # The median of k estimates has about 1.25² / k of their variance.
+    of_middle = 1.5625 * np.nanmedian(e**2, axis=0) / count[several]
+    return several, np.abs(v - np.nanmedian(v, axis=0)) / np.sqrt(e**2 + of_middle)
 
 
 def _counted(
@@ -260,7 +302,7 @@ def _without_sign(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Effects whose sign is open: 0 with both signs in the interval, or a size and no estimate."""
     size = np.abs(estimate)
-    may_be_zero = unsure & (size <= np.maximum(MAY_BE_ZERO * error, ROUNDING))
+    may_be_zero = unsure & (size <= np.maximum(INTERVAL * error, ROUNDING))
     exact = may_be_zero & (error == 0)
     estimate = np.where(may_be_zero, 0.0, np.where(unsure, np.nan, estimate))
     wide = np.where(exact, 0.0, error + size / ONE_SIDED)
@@ -314,29 +356,39 @@ def _weighted(
     return mean, np.sqrt((share**2 * variance).sum(axis=0))
 
 
-def _about_directions(
-    labels: tuple[str, ...], names: tuple[str, ...], turned: list[tuple[int, int]]
-) -> Iterable[str]:
-    """Notes on the sites whose interventions went the other way, one a label."""
+def _notes(
+    labels: tuple[str, ...],
+    names: tuple[str, ...],
+    turned: list[tuple[int, int]],
+    apart: Mapping[str, tuple[int, int]],
+    value: FloatArray,
+    aside: BoolArray,
+    unsigned: FloatArray,
+) -> Iterator[str]:
+    """What is said about directions, sites that are set aside, and effects without a sign."""
     for j in sorted({j for _, j in turned}):
         who = [names[k] for k, label in turned if label == j]
         yield (
             f"the intervention on {labels[j]} seems to have moved it the other way at {few(who)} "
             "than at most sites; effects are given in the direction of most sites"
         )
-
-
-def _stands_apart(site: str, far: int, pairs: int) -> str:
-    """What is said about a site that is set aside in all pairs."""
-    return (
-        f"{site} stands apart from the other sites in its effects ({far} of "
-        f"{pluralise(pairs, 'effect')} differ by more than two standard errors); none of them is "
-        "used"
-    )
-
-
-def _about_signs(labels: tuple[str, ...], unsigned: FloatArray) -> Iterable[str]:
-    """A note on the effects that have a size and no sign."""
+    for site, (far, pairs) in apart.items():
+        yield (
+            f"{site} stands apart from the other sites in its effects ({far} of "
+            f"{pluralise(pairs, 'effect')} differ by more than two standard errors); none of them "
+            "is used"
+        )
+    rest = np.where(aside, np.nan, value)
+    for k in np.flatnonzero(aside.any(axis=(1, 2))):
+        which = [
+            f"{labels[a]} on {labels[d]} ({value[k, a, d]:.2f}, the others "
+            f"{np.nanmedian(rest[:, a, d]):.2f})"
+            for a, d in np.argwhere(aside[k])
+        ]
+        yield (
+            f"{names[k]} stands apart from the others in {pluralise(len(which), 'effect')} and "
+            f"is set aside there: {few(which, 3)}"
+        )
     which = [
         f"{labels[a]} on {labels[d]} ({unsigned[a, d]:.2f})"
         for a, d in np.argwhere(~np.isnan(unsigned))
@@ -346,23 +398,6 @@ def _about_signs(labels: tuple[str, ...], unsigned: FloatArray) -> Iterable[str]
             f"the sign of {pluralise(len(which), 'effect')} is not determined, because no shift "
             "shows the direction of a label and no effect that several sites share does: "
             f"{few(which, 3)}; sizes in brackets"
-        )
-
-
-def _about_sites(
-    labels: tuple[str, ...], names: tuple[str, ...], value: FloatArray, aside: BoolArray
-) -> Iterable[str]:
-    """A note on each site that was set aside in some pairs."""
-    for k in np.flatnonzero(aside.any(axis=(1, 2))):
-        rest = np.where(aside, np.nan, value)
-        which = [
-            f"{labels[a]} on {labels[d]} ({value[k, a, d]:.2f}, the others "
-            f"{np.nanmedian(rest[:, a, d]):.2f})"
-            for a, d in np.argwhere(aside[k])
-        ]
-        yield (
-            f"{names[k]} stands apart from the others in {pluralise(len(which), 'effect')} and "
-            f"is set aside there: {few(which, 3)}"
         )
 
 

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.missed import Missed, missed_directions
-from jigsaw_crl.assembly.panel import Panel, Rows
-from jigsaw_crl.assembly.use import Use
+from jigsaw_crl.assembly.panel import Panel, Rows, Use
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled

@@ -271,5 +271,5 @@ def _at_rows(said: Pooled, factor: float | FloatArray) -> Pooled:
         for_it = np.minimum(x * factor, np.maximum(x, -np.log(MODEL_ERROR)))
         return np.where(x > 0, for_it, np.where(x < 0, against, x))
 
-    parts = ("ancestor", "leaning", "lean")
-    return replace(said, **{name: scaled(getattr(said, name)) for name in parts})
+    ancestor, leaning, lean = (scaled(x) for x in (said.ancestor, said.leaning, said.lean))
+    return replace(said, ancestor=ancestor, leaning=leaning, lean=lean)

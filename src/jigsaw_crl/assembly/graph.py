@@ -67,12 +67,10 @@ class DirectEffects:
 
     def verdict(self, a: int, d: int) -> EdgeVerdict:
         """Is a a direct cause of d?"""
-        return _verdict(self.log_odds[a, d])
-
-    def verdict_at(self, a: int, d: int, factor: float) -> EdgeVerdict:
-        """The verdict with `factor` times the rows at all sites, if the edge is as it looks."""
-        variance = self.error[a, d] ** 2 / factor
-        return _verdict(float(_edge_odds(self.weight[a, d], variance, self.carried[a, d])))
+        log_odds = self.log_odds[a, d]
+        if log_odds > SURE:
+            return "direct"
+        return "not direct" if log_odds < -SURE else "undetermined"
 
     def through(self, a: int, d: int) -> tuple[str, ...]:
         """Labels because of which it is undetermined: a path may go through them."""
@@ -81,13 +79,6 @@ class DirectEffects:
         at, unseen = _between(self.possible, self.open_pairs, a, d)
         touched = np.asarray(unseen.any(axis=0) | unseen.any(axis=1))[1:-1]
         return tuple(self.labels[k] for k in at[1:-1][touched])
-
-
-def _verdict(log_odds: float) -> EdgeVerdict:
-    """What these log-odds of an edge say."""
-    if log_odds > SURE:
-        return "direct"
-    return "not direct" if log_odds < -SURE else "undetermined"
 
 
 def direct_effects(
@@ -158,22 +149,17 @@ def _carried(
     return np.minimum(out, LARGEST)
 
 
-def _edge_odds(
-    weight: FloatArray | float, variance: FloatArray | float, carried: FloatArray | float
-) -> FloatArray:
+def _edge_odds(weight: FloatArray, variance: FloatArray, carried: FloatArray) -> FloatArray:
     """Log-odds of an edge of typical size against none.
 
     For an edge counts what is left of the weight if open paths carry as much as they can.
     """
-    left = np.maximum(np.abs(weight) - carried, 0.0)
-    none, some = (_log_factor(np.abs(x), variance) - AGAINST for x in (weight, left))
+    left, v = np.maximum(np.abs(weight) - carried, 0.0), np.maximum(variance, 1e-18)
+    ratio = TYPICAL**2 / v
+    none, some = (
+        0.5 * x**2 / v * ratio / (1.0 + ratio) - 0.5 * np.log1p(ratio) - AGAINST
+        for x in (weight, left)
+    )
     odds = np.where(none > 0, np.maximum(some, -SURE), none)
     sure = np.where(np.abs(weight) <= ROUNDING, -np.inf, np.where(left > ROUNDING, np.inf, 0.0))
     return np.where(np.sqrt(variance) <= ROUNDING / 100, sure, odds)
-
-
-def _log_factor(weight: FloatArray, variance: FloatArray | float) -> FloatArray:
-    """Log Bayes factor of an effect of typical size against none."""
-    v = np.maximum(variance, 1e-18)
-    gain = 0.5 * weight**2 / v * (TYPICAL**2 / (TYPICAL**2 + v))
-    return np.asarray(gain - 0.5 * np.log1p(TYPICAL**2 / v))

@@ -88,7 +88,7 @@ class PairTable:
         """The table of verdicts; without `log_factor` they follow from statements."""
         verdicts, (yes, no) = decided.verdicts, evidence.counts
         differ, against = np.full(verdicts.shape, np.nan), np.zeros(verdicts.shape, dtype=bool)
-        resting, witnesses = np.full(verdicts.shape, NOBODY), np.zeros_like(verdicts)
+        resting, witnesses = (np.full(verdicts.shape, x, dtype=np.int32) for x in (NOBODY, 0))
         if log_factor is None:
             log_factor = np.where(verdicts == YES, np.inf, np.where(verdicts == OPEN, 0.0, -np.inf))
             bounds = Bounds(differ, against if effects is None else effects.known, no > 0)
@@ -107,8 +107,8 @@ class PairTable:
             no=no,
             bounds=effect_bounds(evidence, effects) if bounds is None else bounds,
             differ=differ,
-            rests_on=resting.astype(np.int32),
-            witnesses=witnesses.astype(np.int32),
+            rests_on=resting,
+            witnesses=witnesses,
             contested=against,
             effects=effects,
         )

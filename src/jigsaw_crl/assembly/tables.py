@@ -10,7 +10,7 @@ import numpy as np
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, VERDICTS
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
 from jigsaw_crl.evidence.effects import INTERVAL
@@ -28,9 +28,6 @@ __all__ = [
     "site_effects_frame",
 ]
 
-
-NUMBERS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
-COLUMNS = ("cause", "effect", *NUMBERS, "verdict", "kind")
 # A push may differ from the dose of an intervention by this share of it.
 SAME_DOSE = 0.1
 
@@ -40,29 +37,36 @@ def all_effects_frame(order: GlobalOrder) -> pd.DataFrame:
     import pandas as pd  # here for start-up time
 
     tables = [effects_frame(order, *about) for about in order.known_effects]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
+    return pd.concat(tables, ignore_index=True) if tables else effects_frame(order)
 
 
 def effects_frame(
-    order: GlobalOrder, kind: str, effects: PooledEffects, some: BoolArray
+    order: GlobalOrder,
+    kind: str = "",
+    effects: PooledEffects | None = None,
+    some: BoolArray | None = None,
 ) -> pd.DataFrame:
     """One row for each of some ordered pairs: see `Result.effects`."""
     import pandas as pd  # here for start-up time
 
-    a, d = np.nonzero(some & ~np.eye(len(order.labels), dtype=bool))
-    names = np.array(order.labels, dtype=object)
-    codes = order.verdicts[a, d]
-    total = np.where(codes == NO, 0.0, effects.estimate[a, d])
+    eye, none = np.eye(len(order), dtype=bool), np.zeros((len(order),) * 2)
+    a, d = np.nonzero(some & ~eye if some is not None else none)
+    names, codes = np.array(order.labels, dtype=object), order.verdicts[a, d]
+
+    def of(name: str) -> FloatArray:
+        return np.asarray(getattr(effects, name, none)[a, d])
+
+    total = np.where(codes == NO, 0.0, of("estimate"))
     return pd.DataFrame(
         {
             "cause": names[a],
             "effect": names[d],
             "total": total,
-            "standard_error": effects.error[a, d],
-            "low": np.minimum(effects.low[a, d], total),
-            "high": np.maximum(effects.high[a, d], total),
-            "sites": effects.sites[a, d],
-            "heterogeneity_p": effects.heterogeneity[a, d],
+            "standard_error": of("error"),
+            "low": np.minimum(of("low"), total),
+            "high": np.maximum(of("high"), total),
+            "sites": of("sites"),
+            "heterogeneity_p": of("heterogeneity"),
             "verdict": [str(VERDICTS[int(code)]) for code in codes],
             "kind": kind,
         }
@@ -142,8 +146,18 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
                 "An effect needs a hard intervention on the cause and on the affected label at one "
                 "site; where the system is not linear, it must shift the mean.",
             )
-        if at_dose:
-            _check_dose(label, size, float(effects.estimate[j, j]))
+        dose = float(effects.estimate[j, j]) if at_dose else size
+        if np.isnan(dose):
+            raise InputError(
+                f"the dose of the intervention on {label!r} is not known",
+                "An effect that depends on the dose needs an intervention that shifts the mean.",
+            )
+        if abs(size - dose) > SAME_DOSE * abs(dose):
+            raise InputError(
+                f"the system is not linear, and {label!r} was seen at {dose:+.2f} standard "
+                "deviations",
+                f"Pass {label}={dose:+.2f}; what another amount does is not known.",
+            )
         # What an intervention did at its dose is not scaled.
         scale = 1.0 if at_dose else size
         no, estimate = order.verdicts[j] == NO, effects.estimate[j]
@@ -165,20 +179,6 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
             "high": np.maximum(middle + half, change),
         }
     )
-
-
-def _check_dose(label: str, size: float, dose: float) -> None:
-    """Refuse an amount that is not the dose of the intervention."""
-    if np.isnan(dose):
-        raise InputError(
-            f"the dose of the intervention on {label!r} is not known",
-            "An effect that depends on the dose needs an intervention that shifts the mean.",
-        )
-    if abs(size - dose) > SAME_DOSE * abs(dose):
-        raise InputError(
-            f"the system is not linear, and {label!r} was seen at {dose:+.2f} standard deviations",
-            f"Pass {label}={dose:+.2f}; what another amount does is not known.",
-        )
 
 
 def effects_of(order: GlobalOrder) -> PooledEffects:

@@ -13,9 +13,8 @@ from pydantic import Field, StrictBool, StrictStr
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal
-from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence
-from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.assembly.verdict import Why
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.findings import Finding

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jigsaw_crl.assembly.evidence import Claims, Evidence
+from jigsaw_crl.assembly.panel import Use
 from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.assembly.posterior.walk import Weights
-from jigsaw_crl.assembly.use import Use
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
