@@ -72,9 +72,11 @@ class Options:
     def __post_init__(self) -> None:
         size, asked, wrong, remedy = self.smallest_effect, self.witnesses, "", ""
         if not isinstance(self.knowledge, Knowledge):
-            wrong = f"knowledge is a {type(self.knowledge).__name__}"
-            remedy = 'Pass jc.Knowledge(tiers=…, ancestor=["pump -> tank"], not_ancestor=…).'
-        elif self.method not in ("null-cone", "paper"):
+            raise InputError(
+                f"knowledge is a {type(self.knowledge).__name__}",
+                'Pass jc.Knowledge(tiers=…, ancestor=["pump -> tank"], not_ancestor=…).',
+            )
+        if self.method not in ("null-cone", "paper"):
             wrong = f"there is no assembly method {self.method!r}"
             remedy = "Choose 'null-cone' or 'paper'."
         elif size is not None and not 0 < size < np.inf:
