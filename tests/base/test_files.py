@@ -22,14 +22,6 @@ from jigsaw_crl.base.files import (
 )
 
 
-def test_text_is_written_as_utf_8_and_replaces_what_was_there(tmp_path):
-    path = tmp_path / "notes.txt"
-    for text in ("first", "zweite Zeile: äß漢\n"):
-        assert write_text(path, text) == path
-        assert path.read_bytes() == text.encode("utf-8")
-    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
-
-
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyError("x")])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error):
     path = tmp_path / "notes.txt"
@@ -78,7 +70,7 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.fixture(params=[0o022, 0o027, 0o077, 0o002], ids=oct)
+@pytest.fixture(params=[0o022, 0o077], ids=oct)
 def umask(request):
     before = os.umask(request.param)
     yield request.param
@@ -100,7 +92,9 @@ def test_a_private_file_is_its_owners_whatever_the_umask(tmp_path, umask):
 def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path):
     path = write_text(tmp_path / "a", "old")
     path.chmod(0o640)
-    assert mode(write_text(path, "new")) == 0o640
+    assert mode(write_text(path, "zweite Zeile: äß漢")) == 0o640
+    assert path.read_text(encoding="utf-8") == "zweite Zeile: äß漢"
+    assert os.listdir(tmp_path) == ["a"]
 
 
 def test_what_a_link_points_to_is_written_and_the_link_stays(tmp_path):

@@ -77,27 +77,27 @@ def test_means_and_errors_are_those_of_generalised_least_squares(table):
     assert errors.between(0, 1) == pytest.approx(V[0, 0] + V[1, 1] - 2 * V[0, 1])
 
 
-@pytest.mark.parametrize("offset", [0.0, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("offset", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize(
     "table", [OWN, APART, CROSSED, MIXED], ids=["own", "apart", "crossed", "mixed"]
 )
 def test_errors_of_shifts_are_as_large_as_stated(table, offset):
     scores, products = [], []
-    for seed in range(150):
+    for seed in range(80):
         found = means_of(client_of(table, offset**2, seed))
         errors = found.errors
         scores.append(found.shifts / np.sqrt(errors.variance)[:, None])
         stated = errors.shared[0, 1] / errors.n_control
         products.append((found.shifts[0] @ found.shifts[1] / P - stated) / errors.variance.max())
     # With four batches the size of the offsets itself is known to a third only.
-    slack = 0.12 if table is MIXED else 0.07
+    slack = 0.16 if table is MIXED else 0.1
     assert np.std(scores) == pytest.approx(1.0, abs=slack)
-    assert np.mean(products) == pytest.approx(0.0, abs=0.1)
+    assert np.mean(products) == pytest.approx(0.0, abs=0.14)
 
 
 def test_batches_that_do_not_wander_are_seldom_said_to():
-    found = [means_of(client_of(OWN, 0.0, seed)).wander for seed in range(300)]
-    assert np.mean([w.strength > 1 for w in found]) < 0.01
+    found = [means_of(client_of(OWN, 0.0, seed)).wander for seed in range(150)]
+    assert np.mean([w.strength > 1 for w in found]) < 0.02
     assert np.mean([w.uneven for w in found]) < 0.08
 
 

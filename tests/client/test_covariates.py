@@ -94,6 +94,7 @@ def test_a_covariate_that_is_no_number_or_never_changes_is_refused(
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_regimes_that_were_recorded_at_other_times_need_the_covariate(worlds: ModuleType) -> None:
     """Without it regimes seem to move a second node; with it the order is that of the world."""
     world = worlds.covariate_world(1)

@@ -67,8 +67,7 @@ def test_exact_moments_give_the_true_number(noise, labels, unlabelled, spare, se
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [300, 1000])
-@pytest.mark.parametrize("features", [12, 80, 400])
+@pytest.mark.parametrize(("n", "features"), [(300, 12), (300, 400), (1000, 80)])
 def test_noise_on_many_sensors_is_not_counted_as_latents(n, features):
     counts = [sampled(8, 8, features, n, seed).n_latent for seed in range(12)]
     assert counts == [8] * 12
@@ -99,12 +98,6 @@ def test_sensors_of_unequal_noise_do_not_hide_the_number_of_latents():
     assert {c.counted.reason for c in clients} == {"sensors"}
 
 
-def test_loud_sensors_of_unequal_noise_leave_the_number_of_labels():
-    clients = [sampled(6, 6, 12, 5000, seed, noise=2.5, uneven=0.5) for seed in range(12)]
-    assert [c.n_latent for c in clients] == [6] * 12
-    assert sum(c.counted.reason == "sensors" for c in clients) >= 6
-
-
 def test_too_few_features_cannot_tell_unequal_noise_from_latents_and_the_labels_are_counted():
     clients = [sampled(6, 6, 9, 5000, seed, noise=2.5, uneven=0.5) for seed in range(12)]
     assert [c.n_latent for c in clients] == [6] * 12
@@ -131,20 +124,6 @@ def test_too_few_rows_for_the_visible_directions_leave_the_number_of_labels():
     short = jc.Client.from_moments("lab", control=control, interventions=client.interventions)
     assert short.n_latent == 2
     assert (short.counted.visible, short.counted.reason) == (40, "rows")
-
-
-def test_a_copied_column_does_not_hide_the_noise():
-    rng = np.random.default_rng(3)
-    G = rng.normal(size=(14, 4))
-
-    def rows(scale: float) -> np.ndarray:
-        x = scale * rng.normal(size=(3000, 4)) @ G.T + 0.3 * rng.normal(size=(3000, 14))
-        return np.hstack([x, x[:, :1]])
-
-    client = jc.Client.from_samples(
-        "lab", observational=rows(1), interventions={k: rows(2) for k in "abcd"}
-    )
-    assert client.n_latent <= 5  # the copy has twice the noise of the others
 
 
 def test_a_direction_that_the_control_lacks_is_no_latent():

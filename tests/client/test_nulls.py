@@ -10,7 +10,7 @@ from jigsaw_crl.client.nulls import noise_edge, ratio_edges, shift_edge
 
 @pytest.mark.parametrize(
     ("p", "m", "n"),
-    [(2, 50, 80), (5, 400, 200), (12, 100, 1000), (20, 2000, 9), (20, 100, 14), (5, 500, 3)],
+    [(2, 50, 80), (12, 100, 1000), (20, 100, 14), (5, 500, 3)],
 )
 def test_the_null_of_a_ratio_of_covariances_is_calibrated(p, m, n):
     rng = np.random.default_rng(p)
@@ -38,7 +38,7 @@ def test_the_null_of_pure_noise_is_calibrated():
     assert 20 <= np.count_nonzero(largest > edge) <= 60
 
 
-@pytest.mark.parametrize(("p", "n0", "n"), [(2, 30, 80), (8, 60, 40), (12, 400, 100)])
+@pytest.mark.parametrize(("p", "n0", "n"), [(2, 30, 80), (8, 60, 40)])
 def test_the_null_of_a_shift_of_the_mean_is_calibrated(p, n0, n):
     rng = np.random.default_rng(p)
     edge, beyond = shift_edge(p, n0 - 1, 0.05), 0

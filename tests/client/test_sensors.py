@@ -58,11 +58,10 @@ def test_the_noise_of_each_sensor_is_found_within_its_error(p, d, n):
     assert np.median(off) < (2.0 if d >= 5 * p else 15.0) * np.sqrt(2 / (n * (p + 1)))
 
 
-@pytest.mark.parametrize("n", [300, 1500])
-@pytest.mark.parametrize("d", [8, 12, 60])
+@pytest.mark.parametrize(("n", "d"), [(300, 8), (1500, 12), (300, 60)])
 def test_equal_noise_is_seldom_taken_for_unequal(n, d):
     fired = 0
-    for seed in range(40):
+    for seed in range(30):
         control, others, _, _ = noisy(5, d, n, 1000 + seed, factor=1.0)
         fired += sensor_noise(control, others, 5).unevenness > 1
     assert fired <= 1

@@ -91,18 +91,11 @@ def exact_scatter(covariance: np.ndarray, degrees: int) -> Scatter:
     return Scatter(vectors * np.sqrt(values), np.diagonal(covariance) * degrees, degrees)
 
 
-def test_the_noise_of_each_column_is_exact_with_exact_moments():
-    rng = np.random.default_rng(0)
-    mixing, noise = rng.normal(size=(4, 80)), np.exp(rng.normal(size=80))
-    scatter = exact_scatter(mixing.T @ mixing + np.diag(noise), 10**9)
-    np.testing.assert_allclose(scatter.fitted(4, 20).noise, noise, rtol=1e-3)
-
-
 def test_the_noise_of_each_column_is_found_with_more_latents_than_labels():
     rng = np.random.default_rng(1)
-    noise = np.exp(rng.normal(size=200))
-    x = rng.normal(size=(5000, 9)) @ rng.normal(size=(9, 200))
+    noise = np.exp(rng.normal(size=150))
+    x = rng.normal(size=(3000, 6)) @ rng.normal(size=(6, 150))
     x += rng.normal(size=x.shape) * np.sqrt(noise)
-    scatter = exact_scatter(np.cov(x.T), 4999)
+    scatter = exact_scatter(np.cov(x.T), 2999)
     found = scatter.fitted(3, 40)
-    assert np.std(np.log(found.noise / noise)) < 2 * np.sqrt(2 / 5000)
+    assert np.std(np.log(found.noise / noise)) < 2 * np.sqrt(2 / 3000)

@@ -44,15 +44,6 @@ def test_the_covariance_within_batches_is_unbiased_whatever_the_offsets():
     np.testing.assert_allclose(np.mean(found, axis=0), np.eye(3), atol=0.1)
 
 
-def test_one_batch_changes_no_bit():
-    (x,) = batches_of(0, [5_000]).values()
-    plain, one = Moments.from_rows(x, parts=True), within({"b0": x})
-    assert one.n == plain.n
-    for field in ("mean", "covariance", "third", "fourth"):
-        assert np.array_equal(getattr(one, field), getattr(plain, field))
-    assert [p.n for p in one.parts] == [p.n for p in plain.parts]
-
-
 @given(seeds, st.integers(1, 40))
 def test_merged_moments_are_those_of_all_rows_of_every_batch(seed, cut):
     rows = batches_of(seed, [41, 20, 30])
@@ -72,13 +63,6 @@ def test_stretches_of_the_rows_do_not_show_the_offsets_of_batches():
     steps = [np.linalg.norm(part.mean - m.mean) * np.sqrt(part.n) for part in m.parts]
     assert len(steps) > 2
     assert max(steps) < 5
-
-
-def test_features_are_selected_in_every_batch():
-    m = within(batches_of(2, [10, 12])).select(np.array([2, 0]))
-    assert np.array_equal(
-        m.batches[1].mean, within(batches_of(2, [10, 12])).batches[1].mean[[2, 0]]
-    )
 
 
 def test_moments_with_and_without_batches_are_not_merged():

@@ -34,51 +34,29 @@ def test_the_result_does_not_depend_on_the_chunks(data):
     assert_same(stream.moments(), Moments.from_rows(rows, parts=True))
 
 
-def _twice_as_wide(rows: np.ndarray) -> np.ndarray:
-    return np.repeat(rows, 2, axis=1)[:, ::2]
-
-
-def _read_only(rows: np.ndarray) -> np.ndarray:
-    rows = rows.copy()
-    rows.flags.writeable = False
-    return rows
-
-
-def _odd_address(rows: np.ndarray) -> np.ndarray:
-    raw = np.empty(rows.nbytes + 1, dtype=np.uint8)[1:]
-    view = raw.view(rows.dtype).reshape(rows.shape)
-    view[:] = rows
-    return view
-
-
 LAYOUTS = {
     "columns": np.asfortranarray,
-    "every other column": _twice_as_wide,
+    "every other column": lambda rows: np.repeat(rows, 2, axis=1)[:, ::2],
     "backwards": lambda rows: rows[::-1].copy()[::-1],
-    "read-only": _read_only,
-    "odd address": _odd_address,
-    "single": lambda rows: rows.astype(np.float32),
     "single, columns": lambda rows: np.asfortranarray(rows.astype(np.float32)),
     "other byte order": lambda rows: rows.astype(">f8"),
     "whole numbers": lambda rows: rows.astype(np.int32),
-    "extended": lambda rows: rows.astype(np.longdouble),
     "lists": lambda rows: rows.tolist(),
 }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("blocks", "d"), [(0.01, 3), (2.3, 3), (3.0, 40), (1.6, 300)])
+@pytest.mark.parametrize(("blocks", "d"), [(0.01, 3), (2.3, 3), (1.6, 300)])
 def test_the_result_does_not_depend_on_layout_type_or_chunks(layout, blocks, d):
     # Whole numbers below 2**24: the same values in every type.
     rows = np.round(1e4 * laplace_rows(int(blocks * block_rows(d)), d))
     expected = Moments.from_rows(rows, parts=True)
     laid_out = LAYOUTS[layout](rows)
     assert_same(Moments.from_rows(laid_out, parts=True), expected)
-    for cuts in ([], [len(rows) // 2], [1, 2, len(rows) // 3, len(rows) - 1]):
-        stream = Sums(d, MOST_PARTS)
-        for start, stop in pairwise([0, *cuts, len(rows)]):
-            stream.add(laid_out[start:stop])
-        assert_same(stream.moments(), expected)
+    stream = Sums(d, MOST_PARTS)
+    for start, stop in pairwise([0, 1, len(rows) // 3, len(rows) - 1, len(rows)]):
+        stream.add(laid_out[start:stop])
+    assert_same(stream.moments(), expected)
 
 
 def test_changing_rows_after_adding_them_has_no_effect():
@@ -115,35 +93,22 @@ def _hard_rows(case: str, n: int) -> np.ndarray:
     rows = rng.normal(size=(n, 3))
     if case == "far from zero":
         rows += [1e9, -1e12, 3e5]
-    elif case == "outliers where the typical value is looked for":
+    elif case == "outliers at the ends":  # where the typical value is looked for
         for start in range(0, n, block_rows(3)):
             last = min(start + block_rows(3), n) - 1
             rows[[start, last]] = 1e6
     elif case == "a jump":
         rows[n // 2 :] += 1e7
-    elif case == "a drift":
-        rows += np.linspace(0, 1e6, n)[:, None]
     elif case == "scales":
         rows *= [1e-60, 1e60, 1e-8]
     elif case == "nearly constant":
         rows = 1 + 1e-12 * rows
-    elif case == "skewed":
-        rows = rng.pareto(1.5, size=(n, 3))
     return rows
 
 
 @pytest.mark.parametrize("blocks", [0.2, 2.5])
 @pytest.mark.parametrize(
-    "case",
-    [
-        "far from zero",
-        "outliers where the typical value is looked for",
-        "a jump",
-        "a drift",
-        "scales",
-        "nearly constant",
-        "skewed",
-    ],
+    "case", ["far from zero", "outliers at the ends", "a jump", "scales", "nearly constant"]
 )
 def test_moments_agree_with_exact_sums_on_hard_rows(case, blocks, monkeypatch):
     # Blocks of 512 rows, so that exact sums over several blocks are affordable.
@@ -174,17 +139,6 @@ def test_a_constant_has_no_variance():
         assert not found.fourth.any()
 
 
-def test_covariances_are_symmetric_to_the_last_bit():
-    for n in (100, 3 * block_rows(30) + 5):
-        covariance = Moments.from_rows(laplace_rows(n, 30, offset=7.0)).covariance
-        np.testing.assert_array_equal(covariance, covariance.T)
-
-
-def _places(n: int, block: int) -> list[int]:
-    ends = [0, block // 2, block - 1, block, n // block * block - 1, n // block * block, n - 1]
-    return sorted({i for i in ends if 0 <= i < n})
-
-
 @pytest.mark.parametrize("d", [1, 36])
 @pytest.mark.parametrize("blocks", [0.3, 2.4])
 @pytest.mark.parametrize("value", [np.nan, -np.inf, -1.1e70, 1e300])
@@ -195,14 +149,11 @@ def test_a_bad_value_is_refused_wherever_it_is(d, blocks, value):
         if np.isfinite(value)
         else f"1 of {rows.size} values are missing or infinite"
     )
-    for i in _places(len(rows), block_rows(d)):
-        for j in {0, d - 1}:
-            kept, rows[i, j] = rows[i, j], value
-            for laid_out in (rows, np.asfortranarray(rows)):
-                with pytest.raises(InputError, match=re.escape(what)):
-                    Moments.from_rows(laid_out)
-            rows[i, j] = kept
-    Moments.from_rows(rows)
+    for i, j in ((0, d - 1), (len(rows) // 2, 0), (len(rows) - 1, 0)):
+        kept, rows[i, j] = rows[i, j], value
+        with pytest.raises(InputError, match=re.escape(what)):
+            Moments.from_rows(rows)
+        rows[i, j] = kept
 
 
 @pytest.mark.parametrize("blocks", [0.3, 2.4])
@@ -218,7 +169,7 @@ def test_the_largest_value_allowed_is_allowed(blocks):
 
 
 @pytest.mark.parametrize("d", [1, 36, 200])
-@pytest.mark.parametrize("blocks", [0.01, 0.3, 0.999, 1.0, 1.001, 4.0, 7.3, 23.6])
+@pytest.mark.parametrize("blocks", [0.01, 0.999, 1.001, 7.3, 23.6])
 def test_stretches_are_as_many_as_allowed_and_about_equally_long(d, blocks):
     n = max(int(blocks * block_rows(d)), 1)
     sizes = [p.n for p in Moments.from_rows(laplace_rows(n, d), parts=True).parts]

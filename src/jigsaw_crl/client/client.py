@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.batches import Means, batch_means
 from jigsaw_crl.client.checks import (
     Kinds,
     check_features,
@@ -41,8 +42,9 @@ from jigsaw_crl.client.given import (
     moments_of_matrices,
     moments_of_rows,
 )
-from jigsaw_crl.client.noise import LatentCount, count_latents
+from jigsaw_crl.client.noise import LatentCount, NoiseModel, count_latents, noise_model
 from jigsaw_crl.client.reduction import Reduction
+from jigsaw_crl.client.white import White, whiten
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.preparing import Missing, RowOptions
 from jigsaw_crl.moments.regime import Moments
@@ -402,11 +404,11 @@ interventions
         """Position of the feature that the label should raise; −1 if none is named."""
         return self.features.index(self.up[label]) if label in self.up else -1
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.interventions)
 
-    @property
+    @cached_property
     def regimes(self) -> tuple[Moments, ...]:
         """Moments of all interventional regimes, label by label."""
         return tuple(m for moments in self.interventions.values() for m in moments)
@@ -417,11 +419,11 @@ interventions
         named = [(label, m) for label, moments in self.interventions.items() for m in moments]
         return [(self.control_name, self.control), *named]
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         return self.control.n_features
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns that rows of this client have."""
         if self.reduction is not None:
@@ -445,7 +447,7 @@ interventions
             return self.features, self.control, self.interventions
         return self.columns, self.covariates.control, self.covariates.interventions
 
-    @property
+    @cached_property
     def is_population(self) -> bool:
         """True if the moments are exact."""
         return self.control.n is None
@@ -458,10 +460,25 @@ interventions
         own = {x: sum(m.rows or 0 for m in ms) for x, ms in self.interventions.items()}
         return {self.control_name: self.control.rows or 0, **own}
 
-    @property
+    @cached_property
     def batches(self) -> tuple[str, ...]:
         """Names of the batches of all regimes, sorted; empty where they are unknown."""
         return tuple(sorted({b.name for m in (self.control, *self.regimes) for b in m.batches}))
+
+    @cached_property
+    def noise(self) -> NoiseModel:
+        """The noise of the sensors and the space of the latents."""
+        return noise_model(self)
+
+    @cached_property
+    def means(self) -> Means:
+        """The shifts of the means, without the offsets of batches."""
+        return batch_means(self, self.noise)
+
+    @cached_property
+    def white(self) -> White:
+        """All regimes, whitened by the control: what checks and recovery read."""
+        return whiten(self)
 
     def control_second_moment(self) -> FloatArray:
         """Observational covariance, unbiased for estimates, shape (n_features, n_features)."""

@@ -81,57 +81,43 @@ def count_rows(
     if control.n is None or all(m.counted or len(m.parts) < 2 for m in every):
         return control, given
     basis = column_space(control.covariance, rank)
-    base = _inner(control, basis)
-    found = [_factors(m, basis, base) for m in every]
+    found = [_factors(m, basis, control) for m in every]
     means, covariances = (_shared([f[i] for f in found]) for i in (0, 1))
-    counted = [
-        m
-        if m.counted
-        else m.counting(mean, max(covariance, _from_few_groups(m, mean)), least=rank + 2)
-        for m, mean, covariance in zip(every, means, covariances, strict=True)
-    ]
+    counted = []
+    for m, mean, covariance in zip(every, means, covariances, strict=True):
+        # Of fewer than two groups for each part, most parts hold one: the factor follows from that
+        # of the means.
+        if m.groups is not None and m.groups < 2 * MOST_PARTS:
+            each = (m.rows or 0) / max(m.groups, 1)
+            less = 1 + (mean - 1) * min((mean - 1) / max(each - 1, 1.0), 1.0)
+            covariance = max(covariance, less)
+        counted.append(m if m.counted else m.counting(mean, covariance, least=rank + 2))
     first, *others = (replace(m, parts=()) for m in counted)
     rest = iter(others)
     by_label = {label: tuple(next(rest) for _ in ms) for label, ms in given.items()}
     return counted[0] if control.groups is None else first, by_label
 
 
-def _inner(m: Moments, basis: FloatArray) -> FloatArray:
-    assert m.n is not None
-    return np.asarray(basis.T @ m.covariance @ basis * (m.n / max(m.n - 1, 1)))
-
-
-def _factors(m: Moments, basis: FloatArray, base: FloatArray) -> tuple[_Factor, _Factor]:
+def _factors(m: Moments, basis: FloatArray, control: Moments) -> tuple[_Factor, _Factor]:
     """The factors of the mean and of the covariance of one regime."""
     parts = [part for part in m.parts if part.n is not None and part.n > FEWEST]
     if m.counted or len(parts) < 2 or m.n is None or m.n < 2:
         return _UNKNOWN, _UNKNOWN
     # Half the control's covariance bounds the eigenvalues, however few rows the regime has.
-    W = inverse_square_root((base + _inner(m, basis)) / 2) @ basis.T
+    both = sum(x.covariance * (n / max(n - 1, 1)) for x in (control, m) if (n := x.n))
+    W = inverse_square_root(basis.T @ both @ basis / 2) @ basis.T
     rows = np.array([part.n for part in parts], dtype=np.float64)
     S = W @ np.array([part.covariance for part in parts]) @ W.T
     S *= (rows / (rows - 1))[:, None, None]
-    mean = W @ np.array([part.mean for part in parts]).T
-    return _of_means(rows, mean.T, S) if len(m.batches) < 2 else _UNKNOWN, _of_covariances(rows, S)
-
-
-def _of_means(rows: FloatArray, means: FloatArray, S: FloatArray) -> _Factor:
-    share = rows / rows.sum()
+    if len(m.batches) > 1:
+        return _UNKNOWN, _of_covariances(rows, S)
+    means, share = np.array([part.mean for part in parts]) @ W.T, rows / rows.sum()
     away, free = means - share @ means, len(rows) - 1
     # The covariance of all rows: parts of one group each lack what groups differ by.
     pooled = np.einsum("k,kpq->pq", share, S) + (share * away.T) @ away
     trace, square = float(np.trace(pooled)), float(np.vdot(pooled, pooled))
     value = float(rows @ np.einsum("kp,kp->k", away, away)) / (free * trace)
-    return _Factor(value, free * trace**2 / square)
-
-
-def _from_few_groups(m: Moments, mean: float) -> float:
-    """The factor of second moments that follows from that of means; 1 unless groups are few."""
-    # Of fewer than two for each part, most parts hold one.
-    if m.groups is None or m.groups >= 2 * MOST_PARTS:
-        return 1.0
-    each = (m.rows or 0) / max(m.groups, 1)
-    return 1 + (mean - 1) * min((mean - 1) / max(each - 1, 1.0), 1.0)
+    return _Factor(value, free * trace**2 / square), _of_covariances(rows, S)
 
 
 def _of_covariances(rows: FloatArray, S: FloatArray) -> _Factor:

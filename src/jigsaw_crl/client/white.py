@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.client.batches import MeanErrors, Means, batch_means
-from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.noise import NoiseModel, noise_model
+from jigsaw_crl.client.batches import MeanErrors
 from jigsaw_crl.moments.regime import inverse_square_root
+
+if TYPE_CHECKING:
+    from jigsaw_crl.client.client import Client
 
 __all__ = ["Eigen", "White", "rounding_size", "whiten"]
 
@@ -104,10 +105,9 @@ class White:
         return replace(self, **rows, d=np.zeros_like(self.d))
 
 
-def whiten(client: Client, space: NoiseModel | None = None, means: Means | None = None) -> White:
-    """A client's regimes, whitened by its control; space and means are computed if None."""
-    space = noise_model(client) if space is None else space
-    means = batch_means(client, space) if means is None else means
+def whiten(client: Client) -> White:
+    """A client's regimes, whitened by its control; `Client.white` keeps it."""
+    space, means = client.noise, client.means
     base = space.project(client.control_second_moment())
     W = inverse_square_root(base) @ space.basis.T
     noise = (W * space.sensors) @ W.T if np.any(space.sensors) else None

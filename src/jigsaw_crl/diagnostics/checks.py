@@ -15,10 +15,9 @@ import numpy as np
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, ReadingNote
 from jigsaw_crl.base.terminal import counted
-from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.noise import NoiseModel, noise_model
-from jigsaw_crl.client.white import White, whiten
+from jigsaw_crl.client.noise import NoiseModel
+from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.diagnostics.drift import check_batches, check_drift
 from jigsaw_crl.diagnostics.labels import after_recovery, saturated
@@ -130,9 +129,7 @@ def check_client(client: Client) -> ClientReport:
     >>> [f.check for f in check_client(client).findings if f.severity == "error"]
     ['no-signal']
     """
-    spectrum = noise_model(client)
-    means = batch_means(client, spectrum)
-    white = whiten(client, spectrum, means)
+    spectrum, means, white = client.noise, client.means, client.white
     about_regimes, strength = check_regimes(client, white)
     about_gains, about_drift = check_gains(client, spectrum), check_drift(client, spectrum)
     about_tails = [] if about_gains else _not_linear(client, about_regimes)
@@ -170,7 +167,7 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     left = _without(client, spoilt)
     if left is None:
         return False
-    about = check_sensors(left, noise_model(left))
+    about = check_sensors(left, left.noise)
     return any((f.check, f.severity) == ("sensor-noise", "error") for f in about)
 
 
