@@ -112,37 +112,33 @@ def effect_bounds(evidence: Evidence, effects: PooledEffects | None) -> Bounds:
 
 
 def _of_shares(evidence: Evidence) -> FloatArray:
+    """Bounds of the shares of all pairs, shape (p, p); NaN where no client that counts has one."""
     p = len(evidence.labels)
-    out = np.full(p * p, np.nan)
-    cells, estimates, errors, trust = [], [], [], []
+    out, parts = np.full(p * p, np.nan), []
     clients = zip(evidence.panel.rows, evidence.claims, evidence.use.weights, strict=True)
     for rows, claims, weight in clients:
-        if rows.shares is None or weight <= 0:
-            continue
-        share, error = rows.shares
-        known = ~np.isnan(share) & claims.says
-        a, d = np.nonzero(known)
-        cells.append(rows.members[a] * p + rows.members[d])
-        estimates.append(share[known])
-        errors.append(np.maximum(error[known], 1e-9))
-        trust.append(np.full(len(a), weight))
-    if not cells:
+        if rows.shares is not None and weight > 0:
+            share, error = rows.shares
+            known = ~np.isnan(share) & claims.says
+            a, d = np.nonzero(known)
+            cell = rows.members[a] * p + rows.members[d]
+            parts.append(
+                (cell, share[known], np.maximum(error[known], 1e-9), np.full(len(a), weight))
+            )
+    if not parts:
         return out.reshape(p, p)
-    cell = np.concatenate(cells)
+    cell, *others = (np.concatenate(x) for x in zip(*parts, strict=True))
     order = np.argsort(cell, kind="stable")
-    cell = cell[order]
-    s, e, w = (np.concatenate(x)[order] for x in (estimates, errors, trust))
-    pairs, start = np.unique(cell, return_index=True)
+    s, e, w = (x[order, None] for x in others)
+    pairs, start = np.unique(cell[order], return_index=True)
     stop = np.append(start[1:], len(cell))
     for first in range(0, len(pairs), TOGETHER):
-        chosen = slice(first, min(first + TOGETHER, len(pairs)))
+        chosen = slice(first, first + TOGETHER)
         span = slice(start[chosen][0], stop[chosen][-1])
-        sd = np.sqrt(e[span, None] ** 2 + (UNLIKE * GRID) ** 2)
-        near = -0.5 * ((s[span, None] - GRID) / sd) ** 2
-        far = -0.5 * ((s[span, None] + GRID) / sd) ** 2
-        each = (np.logaddexp(near, far) - np.log(sd)) * w[span, None]
-        log_likelihood = np.add.reduceat(each, start[chosen] - start[chosen][0], axis=0)
-        out[pairs[chosen]] = _quantile(log_likelihood)
+        sd = np.sqrt(e[span] ** 2 + (UNLIKE * GRID) ** 2)
+        near, far = (-0.5 * ((s[span] - side * GRID) / sd) ** 2 for side in (1, -1))
+        each = (np.logaddexp(near, far) - np.log(sd)) * w[span]
+        out[pairs[chosen]] = _quantile(np.add.reduceat(each, start[chosen] - span.start, axis=0))
     return out.reshape(p, p)
 
 
@@ -150,10 +146,8 @@ def _quantile(log_likelihood: FloatArray) -> FloatArray:
     """The `LEVEL` point of the posterior over the grid, equal prior weight, shape (k,)."""
     density = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
     steps = np.diff(GRID) * (density[:, 1:] + density[:, :-1]) / 2
-    below = np.cumsum(steps, axis=1)
-    below /= below[:, -1:]
-    at = (below < LEVEL).sum(axis=1)
-    before = np.where(at > 0, np.take_along_axis(below, np.maximum(at - 1, 0)[:, None], 1)[:, 0], 0)
-    here = np.take_along_axis(below, at[:, None], 1)[:, 0]
-    part = np.where(here > before, (LEVEL - before) / np.where(here > before, here - before, 1), 1)
-    return np.asarray(GRID[at] + part * (GRID[at + 1] - GRID[at]))
+    below = np.insert(np.cumsum(steps, axis=1), 0, 0.0, axis=1) / steps.sum(axis=1)[:, None]
+    at, row = (below < LEVEL).sum(axis=1), np.arange(len(below))
+    before, here = below[row, at - 1], below[row, at]
+    part = (LEVEL - before) / (here - before)
+    return np.asarray(GRID[at - 1] + part * (GRID[at] - GRID[at - 1]))

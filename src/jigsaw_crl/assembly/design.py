@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import entr
 
-from jigsaw_crl.assembly.futures import Outlook, new_site, own_rows
+from jigsaw_crl.assembly.futures import Outlook, new_site
 from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
@@ -60,8 +60,6 @@ class Proposal:
         Number of ordered pairs that are open now.
     expected : float
         Expected number of open pairs that it settles, those that others imply included.
-    rows : int or None
-        Rows per regime that the chances hold for; None for exact moments.
     reason : str
         Why so many labels.
     hard : tuple of str
@@ -93,7 +91,6 @@ class Proposal:
     cannot: tuple[Pair, ...]
     undetermined: int
     expected: float = 0.0
-    rows: int | None = None
     reason: str = ""
     hard: tuple[str, ...] = ()
     at_most: bool = False
@@ -120,11 +117,10 @@ class Proposal:
     def expects(self) -> str:
         """How many open pairs it settles, in words."""
         settles = "settles at most" if self.at_most else "is expected to settle"
-        each = "" if self.rows is None else f" with {self.rows:,} rows per regime"
         pairs = pluralise(self.undetermined, "open pair")
         return (
-            f"{settles} {self.expected:.1f} of {pairs}{each} ({self.expected_gain:.2g} bits), if "
-            "its interventions are as strong as those so far"
+            f"{settles} {self.expected:.1f} of {pairs} ({self.expected_gain:.2g} bits), if its "
+            "interventions are as strong as those so far, and its rows as many"
         )
 
     def __str__(self) -> str:
@@ -140,7 +136,6 @@ def next_client(
     order: GlobalOrder,
     size: int | None = None,
     *,
-    rows: int | None = None,
     seed: int = 0,
     cost: Mapping[str, float] = NO_COST,
     cannot: Collection[str] = (),
@@ -153,8 +148,6 @@ def next_client(
     size : int, optional
         How many labels the client can access; at least 2. All labels are proposed if there are
         fewer. By default as many as pay: see `Proposal.reason`.
-    rows : int, optional
-        Rows per regime of the client; by default as many as a typical client of the study has.
     seed : int
     cost : mapping of str to float, optional
         What an intervention on a label costs; 1 for labels that are not named.
@@ -173,16 +166,15 @@ def next_client(
     >>> jc.next_client(order, size=3, cannot=["z1"]).labels
     ('z2', 'z3', 'z5')
     """
-    for given, what in ((size, "label"), (rows, "row")):
-        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-        if given is not None and not (whole and given >= 2):
-            raise InputError(
-                f"a client of {given!r} {what}{'' if given == 1 else 's'} settles nothing",
-                f"Ask for two {what}s or more.",
-            )
+    whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
+    if size is not None and not (whole and size >= 2):
+        raise InputError(
+            f"a client of {size!r} label{'' if size == 1 else 's'} settles nothing",
+            "Ask for two labels or more.",
+        )
     if not order.undetermined():
         return Proposal((), 0.0, (), (), (), 0)
-    search = SiteSearch(order, rows, seed, cost, cannot)
+    search = SiteSearch(order, seed, cost, cannot)
     chosen, reason = search.choose(size)
     labels, chance = tuple(order.labels[i] for i in chosen), search.chances(chosen)
     chances = {
@@ -200,7 +192,6 @@ def next_client(
         cannot=tuple(pair for pair, chance in chances.items() if chance < UNLIKELY),
         undetermined=len(chances),
         expected=round(sum(chances.values()), 2),
-        rows=search.rows,
         reason=reason,
         hard=tuple(order.labels[i] for i in chosen if search.make_hard[i]),
         at_most=weighs and not search.outlook.words.any_speaks,
@@ -215,23 +206,18 @@ class SiteSearch:
     Parameters
     ----------
     order : GlobalOrder
-    rows, seed, cost, cannot
+    seed, cost, cannot
         As for `next_client`.
     """
 
     def __init__(
         self,
         order: GlobalOrder,
-        rows: int | None = None,
         seed: int = 0,
         cost: Mapping[str, float] = NO_COST,
         cannot: Collection[str] = (),
     ) -> None:
-        self.order, self.rows = order, rows
-        own = [own_rows(order, k) for k, f in enumerate(order.fragments) if f.n_samples]
-        if rows is None and own:
-            self.rows = int(np.median(own))
-        self.cost, able = np.ones(len(order)), np.ones(len(order), dtype=bool)
+        self.order, self.cost, able = order, np.ones(len(order)), np.ones(len(order), dtype=bool)
         for label, amount in cost.items():
             if not (np.isfinite(amount) and amount > 0):
                 raise InputError(f"the cost of {label!r} is {amount}", "Give a number above 0.")
@@ -267,7 +253,7 @@ class SiteSearch:
         """Bits that are expected from each open pair, if a client has it and has it apart."""
         pairs = self.outlook.asked(np.arange(len(self.order)))
         always = np.ones((len(self.outlook.orders), len(pairs[0])))
-        future = new_site(self.outlook, pairs, always, self.rows, self.make_hard)
+        future = new_site(self.outlook, pairs, always, self.make_hard)
         return self.bits * self.trust * self.outlook.chance(future)
 
     def chances(self, labels: IntArray) -> FloatArray:
@@ -276,7 +262,7 @@ class SiteSearch:
         i, j = np.searchsorted(labels, a), np.searchsorted(labels, d)
         tells = _apart(self.outlook.orders, labels)[:, i, j] | self.hard[a, d]
         chance = tells * self.trust[a, d]
-        future = new_site(self.outlook, pairs, chance, self.rows, self.make_hard)
+        future = new_site(self.outlook, pairs, chance, self.make_hard)
         return self.outlook.chance(future)
 
     def choose(self, size: int | None) -> tuple[IntArray, str]:

@@ -5,10 +5,10 @@ a user named for it (`Effects.up`); if none is named, in that in which its inter
 site that names none is turned first if the shifts of those that name one went down. Where no shift
 shows, the sign of label i at client k, s_ki, is arbitrary, and only effects that two clients both
 see say how their signs fit together: if k and l both have the effect of j on i, and it is clearly
-not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs
-they find. With signs as bits these are linear equations over {0, 1}. One direction per label may
-be chosen freely. What the equations and these choices leave open is arbitrary: an effect whose sign
-depends on it has a size and no sign (`open_signs`).
+not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs they find. With signs as bits
+these are linear equations over {0, 1}. One direction per label may be chosen freely. What the
+equations and these choices leave open is arbitrary: an effect whose sign depends on it has a size
+and no sign (`open_signs`).
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ def directions(
     move it one way. `named` are labels whose direction a named sensor gives, (n_clients, p).
     """
     K, p = moved.shape
-    sign = np.ones((K, p))
-    has = ~np.isnan(value)
+    sign, has = np.ones((K, p)), ~np.isnan(value)
     v, weight = np.nan_to_num(value), np.where(has, np.minimum(precision(error), 1e8), 0.0)
     here = np.asarray((has | np.swapaxes(has, 1, 2)).any(axis=2))
     belief = np.where(moved, SAME_WAY, 0.0)
@@ -72,8 +71,7 @@ def directions(
     moved = moved & here & (named | ~named.any(axis=0))
     against = ((sign < 0) & moved).sum(axis=0) * 2 > moved.sum(axis=0)
     sign[:, against] *= -1.0
-    turned = [(k, int(j)) for k in range(K) for j in np.flatnonzero((sign[k] < 0) & moved[k])]
-    return sign, turned
+    return sign, [(k, j) for k, j in np.argwhere((sign < 0) & moved).tolist()]
 
 
 def _agreement(
@@ -81,11 +79,8 @@ def _agreement(
 ) -> FloatArray:
     """J: log likelihood of equal signs of a pair at a client and at the others, halved, (p, p)."""
     total = weights.sum(axis=0)
-    mean = np.divide(
-        (weights * others).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
-    )
-    seen = (weight > 0) & (total > 0)
-    both = np.divide(weight * total, weight + total, out=np.zeros_like(total), where=seen)
+    mean = (weights * others).sum(axis=0) / np.where(total > 0, total, 1.0)
+    both = weight * total / np.where(weight + total > 0, weight + total, 1.0)
     J = np.clip(both * own * mean, -MOST_OF_PAIR, MOST_OF_PAIR)
     return np.asarray(J + J.T)
 
@@ -107,39 +102,32 @@ def _camps(v: FloatArray, weight: FloatArray, sign: FloatArray, j: int) -> Float
 
 
 def _aligned(J: FloatArray, field: FloatArray) -> FloatArray:
-    """Signs with nearly the best `½ Σ J s s + Σ field s`, from two starts."""
-    found = [_climbed(J, field, start) for start in (_joined(J, field), np.ones(len(J)))]
+    """Signs with nearly the best `½ Σ J s s + Σ field s`: the best single changes, two starts."""
+    found = []
+    for sign in (_joined(J, field), np.ones(len(J))):
+        for _ in range(10 * len(J)):
+            gain = -2.0 * sign * (J @ sign + field)
+            best = int(gain.argmax())
+            if not gain[best] > 0:
+                break
+            sign[best] *= -1.0
+        found.append(sign)
     return max(found, key=lambda s: float(s @ J @ s / 2 + field @ s))
 
 
 def _joined(J: FloatArray, field: FloatArray) -> FloatArray:
     """Signs that follow the strongest pairs first, and the field as groups."""
-    p = len(J)
-    group, sign = np.arange(p), np.ones(p)
+    group, sign = np.arange(len(J)), np.ones(len(J))
     a, b = np.nonzero(np.triu(J, 1))
     for e in np.argsort(-np.abs(J[a, b]), kind="stable"):
         i, j = a[e], b[e]
-        if group[i] == group[j]:
-            continue
-        mine = group == group[j]
-        if sign[i] * sign[j] * J[i, j] < 0:
-            sign[mine] *= -1.0
-        group[mine] = group[i]
+        if group[i] != group[j]:
+            mine = group == group[j]
+            sign[mine] *= 1.0 if sign[i] * sign[j] * J[i, j] >= 0 else -1.0
+            group[mine] = group[i]
     for g in np.unique(group):
         mine = group == g
-        if float((field * sign)[mine].sum()) < 0:
-            sign[mine] *= -1.0
-    return sign
-
-
-def _climbed(J: FloatArray, field: FloatArray, sign: FloatArray) -> FloatArray:
-    """Signs from a start by the best single changes."""
-    for _ in range(10 * len(J)):
-        gain = -2.0 * sign * (J @ sign + field)
-        best = int(gain.argmax())
-        if not gain[best] > 0:
-            break
-        sign[best] *= -1.0
+        sign[mine] *= 1.0 if (field * sign)[mine].sum() >= 0 else -1.0
     return sign
 
 
@@ -162,33 +150,30 @@ def open_signs(
         k is determined if the masks of (k, i) and (k, j) are equal, and two clients agree about it
         if the exclusive or of these masks is the same at both.
     """
-    has = ~np.isnan(value)
-    free = here & ~moved
-    if not free.any():
+    free = np.argwhere(here & ~moved).tolist()
+    if not free:
         return None
-    bit: Masks = np.zeros(free.shape, dtype=object)
-    for number, (k, i) in enumerate(np.argwhere(free).tolist()):
+    bit: Masks = np.zeros(here.shape, dtype=object)
+    for number, (k, i) in enumerate(free):
         bit[k, i] = 1 << number
-    weight = np.where(has, np.minimum(precision(error), 1e8), 0.0)
-    clear = np.nan_to_num(value) ** 2 * weight
-    basis = _Basis()
+    weight = np.where(np.isnan(value), 0.0, np.minimum(precision(error), 1e8))
+    clear, equations = np.nan_to_num(value) ** 2 * weight, dict[int, int]()
     for i, j in np.argwhere((clear > SETTLES).sum(axis=0) > 1).tolist():
         k = int(clear[:, i, j].argmax())
         both = weight[k, i, j] * weight[:, i, j]
         both = both / np.maximum(weight[k, i, j] + weight[:, i, j], 1e-300)
         said = both * np.abs(np.nan_to_num(value[:, i, j] * value[k, i, j]))
         for other in np.flatnonzero(said > SETTLES).tolist():
-            basis.add(bit[k, i] ^ bit[k, j] ^ bit[other, i] ^ bit[other, j])
-    _choose_directions(
-        basis, bit, clear > 2 * SETTLES, here, np.asarray((moved & here).any(axis=0))
-    )
-    for k, i in np.argwhere(free).tolist():
-        bit[k, i] = basis.rest(bit[k, i])
+            _add(equations, bit[k, i] ^ bit[k, j] ^ bit[other, i] ^ bit[other, j])
+    oriented = np.asarray((moved & here).any(axis=0))
+    _choose_directions(equations, bit, clear > 2 * SETTLES, here, oriented)
+    for k, i in free:
+        bit[k, i] = _rest(equations, bit[k, i])
     return bit if bit.any() else None
 
 
 def _choose_directions(
-    basis: _Basis, bit: Masks, clear: BoolArray, here: BoolArray, oriented: BoolArray
+    equations: dict[int, int], bit: Masks, clear: BoolArray, here: BoolArray, oriented: BoolArray
 ) -> None:
     """Choose one direction for every label that no intervention orients.
 
@@ -200,35 +185,27 @@ def _choose_directions(
     for k in order:
         for i, j in np.argwhere(clear[k]).tolist():
             if group[i] != group[j]:
-                basis.add(bit[k, i] ^ bit[k, j])
+                _add(equations, bit[k, i] ^ bit[k, j])
                 low, high = sorted((group[i], group[j]))
                 group[group == high] = low
     for i in range(len(oriented)):
         own = [k for k in order if here[k, i]]
         if group[i] == i and own:
-            basis.add(bit[own[0], i])
+            _add(equations, bit[own[0], i])
 
 
-class _Basis:
-    """Linear equations over {0, 1}, each the bits of the unknowns whose sum is known."""
+def _rest(equations: dict[int, int], bits: int) -> int:
+    """What equations over {0, 1}, by their first bit, leave open of a sum of unknowns."""
+    left = 0
+    while bits:
+        top = bits.bit_length() - 1
+        row = equations.get(top)
+        left |= 1 << top if row is None else 0
+        bits ^= 1 << top if row is None else row
+    return left
 
-    def __init__(self) -> None:
-        self.rows: dict[int, int] = {}
 
-    def rest(self, bits: int) -> int:
-        """What the equations leave open of a sum of unknowns: 0 if they determine it."""
-        left = 0
-        while bits:
-            top = bits.bit_length() - 1
-            row = self.rows.get(top)
-            if row is None:
-                left |= 1 << top
-                bits ^= 1 << top
-            else:
-                bits ^= row
-        return left
-
-    def add(self, bits: int) -> None:
-        bits = self.rest(bits)
-        if bits:
-            self.rows[bits.bit_length() - 1] = bits
+def _add(equations: dict[int, int], bits: int) -> None:
+    """Add the equation that the sum of these unknowns is known."""
+    if bits := _rest(equations, bits):
+        equations[bits.bit_length() - 1] = bits

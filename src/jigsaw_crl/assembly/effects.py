@@ -21,6 +21,7 @@ clients are estimates of one quantity. For each pair:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -148,8 +149,9 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
     moved, named = moved | (up != 0), up != 0
     sign, turned = directions(value, error, moved, named)
     pairs = sign[:, :, None] * sign[:, None, :]
-    apart_in_many = sites_apart(value * pairs, error)
-    outside = apart_in_many | ~use.trusted
+    many = sites_apart(value * pairs, error)
+    outside = ~use.trusted
+    outside[list(many)] = True
     inside = np.where(outside[:, None, None], np.nan, value)
     if outside.any():
         inner = ~outside[:, None]
@@ -164,7 +166,7 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
         return None
     value = value * pairs
     aside = outside[:, None, None] & ~np.isnan(value)
-    apart = _counted(names, value, error, apart_in_many)
+    apart = {names[k]: counts for k, counts in many.items()}
     aside |= _pairs_apart(np.where(aside, np.nan, value), error)
     used = np.where(aside, np.nan, value)
     unsure = np.zeros(used.shape[1:], dtype=bool)
@@ -216,22 +218,24 @@ def _tables(
     return value, error, moved, hard, up
 
 
-def sites_apart(value: FloatArray, error: FloatArray) -> BoolArray:
-    """Sites that stand apart from the others in many pairs, shape (n_clients,)."""
-    out = np.zeros(len(value), dtype=bool)
+def sites_apart(value: FloatArray, error: FloatArray) -> dict[int, tuple[int, int]]:
+    """Sites that stand apart from the others in many pairs: in how many, of how many, by number."""
+    found: dict[int, tuple[int, int]] = {}
     present = int((~np.isnan(value)).any(axis=(1, 2)).sum())
     while True:
-        _, z = _distances(np.where(out[:, None, None], np.nan, value), error)
-        count = (~np.isnan(z)).sum(axis=1)
+        rest = value.copy()
+        rest[list(found)] = np.nan
+        _, z = _distances(rest, error)
+        count, far = (~np.isnan(z)).sum(axis=1), (z > 2.0).sum(axis=1)
         score = np.nansum(np.minimum(z**2, CAP), axis=1) / (count + FEW)
         usual = np.median(score[count > 0]) if count.any() else 0.0
-        far = (score > max(FAR, UNUSUAL * float(usual))) & ((z > 2.0).sum(axis=1) >= MANY)
-        if not far.any():
-            return out
+        out = np.flatnonzero((score > max(FAR, UNUSUAL * float(usual))) & (far >= MANY)).tolist()
         # The rest is judged again without them.
-        out |= far
-        if out.sum() >= MINORITY * present:
-            return np.zeros_like(out)
+        found |= {k: (int(far[k]), int(count[k])) for k in out}
+        if not out:
+            return found
+        if len(found) >= MINORITY * present:
+            return {}
 
 
 def _pairs_apart(value: FloatArray, error: FloatArray) -> BoolArray:
@@ -257,20 +261,6 @@ def _distances(value: FloatArray, error: FloatArray) -> tuple[BoolArray, FloatAr
     return several, np.abs(v - np.nanmedian(v, axis=0)) / np.sqrt(e**2 + of_middle)
 
 
-def _counted(
-    names: tuple[str, ...], value: FloatArray, error: FloatArray, outside: BoolArray
-) -> dict[str, tuple[int, int]]:
-    """For each site that is set aside: pairs in which it differs by two errors, and its pairs."""
-    rest = np.where(outside[:, None, None], np.nan, value)
-    middle, deviation, _ = _combine(rest, error)
-    out = {}
-    for k in np.flatnonzero(outside):
-        with np.errstate(invalid="ignore"):
-            far = np.abs(value[k] - middle) > 2 * np.hypot(error[k], deviation)
-        out[names[k]] = int(far.sum()), int((~np.isnan(value[k]) & ~np.isnan(middle)).sum())
-    return out
-
-
 def _with_one_sign(
     value: FloatArray, error: FloatArray, masks: npt.NDArray[np.object_], *, of_cause: bool
 ) -> tuple[FloatArray, BoolArray]:
@@ -283,17 +273,14 @@ def _with_one_sign(
     open_: BoolArray = (masks != 0).any(axis=0)
     touched = open_[:, None] | open_ if of_cause else np.broadcast_to(open_, unsure.shape)
     for a, d in np.argwhere(touched & ~np.isnan(value).all(axis=0)).tolist():
-        weights: dict[int, float] = {}
         sites = np.flatnonzero(~np.isnan(value[:, a, d])).tolist()
         mask = {k: masks[k, d] ^ (masks[k, a] if of_cause else 0) for k in sites}
+        weights = Counter[int]()
         for k in sites:
-            own = float(precision(error[k, a, d]))
-            weights[mask[k]] = weights.get(mask[k], 0.0) + own
+            weights[mask[k]] += float(precision(error[k, a, d]))  # type: ignore[assignment]
         kept = 0 if 0 in weights else max(weights, key=lambda m: (weights[m], m))
         unsure[a, d] = kept != 0
-        for k in sites:
-            if mask[k] != kept:
-                value[k, a, d] = np.nan
+        value[[k for k in sites if mask[k] != kept], a, d] = np.nan
     return value, unsure
 
 

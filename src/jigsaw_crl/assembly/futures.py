@@ -15,7 +15,7 @@ pair is the share of the futures in which it is decided: 0 for all of them witho
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,11 @@ from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
-from jigsaw_crl.evidence.priors import MODEL_ERROR
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Future", "Outlook", "new_site", "own_rows", "stated"]
+__all__ = ["Future", "Outlook", "new_site", "stated"]
 
 Pairs = tuple[IntArray, IntArray]
 # Number of a possible order (`Outlook.orders`), and a source of chance → ordered pairs, and what is
@@ -44,12 +43,6 @@ Future = Callable[[int, np.random.Generator], tuple[Pairs, Pooled]]
 # Orders that are drawn from the posterior, with one future each: the standard error of a chance is
 # at most 0.0625.
 N_ORDERS = 64
-
-
-def own_rows(order: GlobalOrder, k: int) -> float:
-    """Median rows per regime of a client; NaN for exact moments."""
-    samples = order.fragments[k].n_samples
-    return float(np.median(list(samples.values()))) if samples else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +135,7 @@ def _follows(verdicts: npt.NDArray[np.int8]) -> BoolArray:
 # -- a new site -----------------------------------------------------------------------------------
 
 
-def new_site(
-    outlook: Outlook,
-    pairs: Pairs,
-    tells: FloatArray,
-    rows: float | None,
-    made_hard: BoolArray,
-) -> Future:
+def new_site(outlook: Outlook, pairs: Pairs, tells: FloatArray, made_hard: BoolArray) -> Future:
     """A further client says about each pair what the clients so far say about such pairs.
 
     Parameters
@@ -158,8 +145,6 @@ def new_site(
         Pairs of labels, each in one direction.
     tells : array, shape (n_orders, n)
         Probability that the client can tell, given the order.
-    rows : float or None
-        Rows per regime; None for exact moments.
     made_hard : array of bool, shape (p,)
         Labels whose interventions are hard at the client and were not before: it says something
         about their ancestors, as clients so far do about those of other labels.
@@ -170,7 +155,7 @@ def new_site(
         a, d = (x[told] for x in pairs)
         both = np.append(a, d), np.append(d, a)
         relation = truth[both] + 2 * truth.T[both]
-        return both, outlook.words.drawn(relation, made_hard[both[1]], rows, rng)
+        return both, outlook.words.drawn(relation, made_hard[both[1]], rng)
 
     return future
 
@@ -192,8 +177,6 @@ class Words:
 
     Parameters
     ----------
-    rows : array, shape (n,)
-        Rows per regime of the client.
     total : array, shape (2, 3, n + 1)
         Cumulative weights as words on unrelated labels, on ancestors, and on descendants; and of
         those alone that say something.
@@ -201,7 +184,6 @@ class Words:
         Arrays of n words.
     """
 
-    rows: FloatArray
     total: FloatArray
     said: Pooled
 
@@ -214,10 +196,8 @@ class Words:
         said, P = order.said, order.probabilities
         # "Yes" on ancestors, "no" on others: they count only if nothing else does.
         truths = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]) * LEAST_CHANCE**2
-        no_rows, values = np.full(2, np.nan), stated(np.array([True, False]), said.n_scales)
-        parts: list[tuple[np.ndarray, ...]] = [
-            (no_rows, np.stack([truths, truths]), *vars(values).values())
-        ]
+        values = stated(np.array([True, False]), said.n_scales)
+        parts: list[tuple[np.ndarray, ...]] = [(np.stack([truths, truths]), *vars(values).values())]
         for k, claims in enumerate(said.claims if order.mode == "evidence" else ()):
             i, j = np.nonzero(~np.eye(len(claims.members), dtype=bool))
             a, d = claims.members[i], claims.members[j]
@@ -230,21 +210,17 @@ class Words:
             relations = np.stack([np.maximum(1.0 - P[a, d] - P[d, a], 0.0), P[a, d], P[d, a]])
             weight = said.use.weights[k] * tells[i, j] * relations**4
             own = vars(claims.evidence.at((i, j))).values()
-            weights = np.stack([weight, weight * claims.says[i, j]])
-            parts.append((np.full(len(i), own_rows(order, k)), weights, *own))
-        rows, weights, *found = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-        total = np.cumsum(np.insert(weights, 0, 0.0, axis=-1), axis=-1)
-        return cls(rows, total, Pooled(*found))
+            parts.append((np.stack([weight, weight * claims.says[i, j]]), *own))
+        weights, *found = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
+        return cls(np.cumsum(np.insert(weights, 0, 0.0, axis=-1), axis=-1), Pooled(*found))
 
     @property
     def any_speaks(self) -> bool:
         """Does some client say something?"""
         return bool(self.total[1, :, -1].max() > LEAST_CHANCE)
 
-    def drawn(
-        self, relation: IntArray, speaks: BoolArray, rows: float | None, rng: np.random.Generator
-    ) -> Pooled:
-        """A word on each pair, as if from so many rows.
+    def drawn(self, relation: IntArray, speaks: BoolArray, rng: np.random.Generator) -> Pooled:
+        """A word on each pair.
 
         `relation` is 0 for unrelated labels, 1 for an ancestor, and 2 for a descendant; `speaks`
         where a word is drawn from those that say something.
@@ -254,22 +230,4 @@ class Words:
             total = self.total[kind, number]
             own = (relation == number) & (speaks == bool(kind))
             entry[own] = np.searchsorted(total, at[own] * total[-1], side="right") - 1
-        entry = np.minimum(entry, len(self.rows) - 1)
-        factor = 1.0 if rows is None else np.nan_to_num(rows / self.rows[entry], nan=1.0)
-        return _at_rows(self.said.at(entry), factor)
-
-
-def _at_rows(said: Pooled, factor: float | FloatArray) -> Pooled:
-    """What is said from `factor` times as many rows.
-
-    What speaks for a hypothesis grows with the rows. What speaks against it grows with their
-    logarithm, ½ log n: the hypothesis allows effects of many sizes, and none was seen.
-    """
-
-    def scaled(x: FloatArray) -> FloatArray:
-        against = np.minimum(x - 0.5 * np.log(factor), 0.0)
-        for_it = np.minimum(x * factor, np.maximum(x, -np.log(MODEL_ERROR)))
-        return np.where(x > 0, for_it, np.where(x < 0, against, x))
-
-    ancestor, leaning, lean = (scaled(x) for x in (said.ancestor, said.leaning, said.lean))
-    return replace(said, ancestor=ancestor, leaning=leaning, lean=lean)
+        return self.said.at(np.minimum(entry, self.total.shape[-1] - 2))

@@ -222,7 +222,6 @@ def design(
     folder: Path,
     *,
     size: int | None = None,
-    rows: int | None = None,
     cost: list[str] | None = None,
     cannot: list[str] | None = None,
     seed: int = 0,
@@ -242,7 +241,7 @@ def design(
         note(f"--size {size}: the order has {pluralise(known, 'label')}, so at most that")
     costs = _amounts(cost or [], "cost")
     with working("weighing clients"):
-        found = next_client(order, size, rows=rows, seed=seed, cost=costs, cannot=cannot or ())
+        found = next_client(order, size, seed=seed, cost=costs, cannot=cannot or ())
 
     def document() -> dict[str, Any]:
         return {**asdict(found), "kinds": found.kinds, "expects": found.expects}
