@@ -228,10 +228,10 @@ def test_calling_both_directions_likely_where_neither_holds_costs_the_weight(fra
     assert min(order.client_weights[f.client] for f in fragments[1:]) > 0.5
 
 
-def two_labels(name, log_odds):
+def two_labels(name, log_factor):
     """A client that says only this about x as an ancestor of y."""
     two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
-    ancestor = np.array([[[0.0, log_odds], [-9.0, 0.0]]])
+    ancestor = np.array([[[0.0, log_factor], [-9.0, 0.0]]])
     factors = BayesFactors((0.5,), ancestor, np.array([[0.0, -30.0], [-30.0, 0.0]]))
     return Fragment(
         name, "null-cone", ("x", "y"), two.elements, two, n_samples={"control": 99}, bayes=factors

@@ -29,7 +29,7 @@ def same(one, other, tolerance=0.0):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=tolerance)
     shares = (0.5, 0.3, 0.2)
     for arguments in ((), (shares, 0.3)):
-        a, b = one.log_odds(*arguments), other.log_odds(*arguments)
+        a, b = one.log_factor(*arguments), other.log_factor(*arguments)
         np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
 
 
@@ -65,8 +65,8 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
     )
     for name in BayesFactors.__dataclass_fields__:
         np.testing.assert_array_equal(getattr(factors.at(index), name), getattr(permuted, name))
-    np.testing.assert_array_equal(permuted.log_odds, factors.log_odds[grid])
-    np.testing.assert_array_equal(permuted.district_log_odds, factors.district_log_odds[grid])
+    np.testing.assert_array_equal(permuted.log_factor, factors.log_factor[grid])
+    np.testing.assert_array_equal(permuted.district_log_factor, factors.district_log_factor[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
     np.testing.assert_allclose(permuted.joint()[1], factors.joint()[1][grid])
     same(Pooled.sum(2, 5, [(1.0, index, permuted.averaged())]), factors.averaged(), 1e-12)
@@ -82,7 +82,7 @@ def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
     evidence = factors.averaged(np.full((2, 2), np.log(share)))
     open_ = share * np.exp(district)
     wanted = np.log(((1 - share) * np.exp(ancestor) + open_) / (1 - share + open_))
-    assert evidence.log_odds()[0, 1] == pytest.approx(wanted)
+    assert evidence.log_factor()[0, 1] == pytest.approx(wanted)
     assert evidence.n_clients.tolist() == [[0, 1], [1, 0]]
 
 
@@ -101,10 +101,10 @@ def test_a_label_below_all_of_a_large_district_is_a_weak_member_of_it():
     district, ancestor = np.full((p, p), 30.0), np.zeros((1, p, p))
     ancestor[0, :, 0], district[:, 0], district[0] = 30.0, 27.0, 27.0
     weak = BayesFactors((0.5,), ancestor, district)
-    assert weak.averaged().log_odds()[1:, 0].max() < 0.5
+    assert weak.averaged().log_factor()[1:, 0].max() < 0.5
     # Below few labels that share nothing, it is their descendant.
     apart = BayesFactors((0.5,), ancestor, np.where(district == 30.0, -20.0, 27.0))
-    assert apart.averaged().log_odds()[1:, 0].min() > 2.5
+    assert apart.averaged().log_factor()[1:, 0].min() > 2.5
 
 
 def test_only_labels_that_may_have_been_missed_keep_a_single_direction_in_a_district():
@@ -121,17 +121,17 @@ def test_a_missed_direction_is_counted_once_however_many_clients_saw_one():
     total = evidence
     for _ in range(9):
         total = total + evidence
-    assert total.log_odds()[0, 1] == pytest.approx(evidence.log_odds()[0, 1])
-    assert total.log_odds()[0, 1] == pytest.approx(np.log(MISSED))
-    assert total.log_odds()[1, 0] == pytest.approx(0.0)
+    assert total.log_factor()[0, 1] == pytest.approx(evidence.log_factor()[0, 1])
+    assert total.log_factor()[0, 1] == pytest.approx(np.log(MISSED))
+    assert total.log_factor()[1, 0] == pytest.approx(0.0)
 
 
 def test_an_invisible_effect_can_never_be_excluded():
     factors = np.full((2, 2, 2), -1_000.0)
     apart = np.full((2, 2), -1_000.0)
     evidence = BayesFactors((0.5, 0.08), factors, apart).averaged()
-    assert evidence.log_odds((0.5, 0.4, 0.1))[0, 1] == pytest.approx(np.log(0.1))
-    assert evidence.log_odds()[0, 1] == pytest.approx(-1_000.0, abs=1.0)
+    assert evidence.log_factor((0.5, 0.4, 0.1))[0, 1] == pytest.approx(np.log(0.1))
+    assert evidence.log_factor()[0, 1] == pytest.approx(-1_000.0, abs=1.0)
 
 
 def test_a_lean_excuses_the_client_that_saw_one_direction_and_not_the_others():
@@ -140,5 +140,5 @@ def test_a_lean_excuses_the_client_that_saw_one_direction_and_not_the_others():
     blurred = BayesFactors((0.5,), against, apart, lean, (False, True)).averaged()
     sharp = BayesFactors((0.5,), against, apart).averaged()
     shares = (1.0, 0.0)
-    assert blurred.log_odds(shares, 0.5)[0, 1] > -1.0
-    assert (blurred + sharp).log_odds(shares, 0.5)[0, 1] < -25.0
+    assert blurred.log_factor(shares, 0.5)[0, 1] > -1.0
+    assert (blurred + sharp).log_factor(shares, 0.5)[0, 1] < -25.0

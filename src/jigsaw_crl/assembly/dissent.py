@@ -61,7 +61,7 @@ def differing_labels(evidence: Evidence) -> tuple[tuple[str, str], ...]:
     for k, claims in enumerate(evidence.claims if len(evidence.claims) > 2 else ()):
         if claims.bayes is None:
             continue
-        rest = evidence.without(evidence.use.with_copies(k)).log_odds()
+        rest = evidence.without(evidence.use.with_copies(k)).log_factor()
         rest = rest - np.logaddexp(0.0, rest.T)
         joined = lacks_common_cause(rest > SURE, claims.members)
         theirs = rest[np.ix_(claims.members, claims.members)]
@@ -136,12 +136,12 @@ class Falls:
         n = evidence.n_scales
         self.shares = [*((1.0 - LEAST_CHANCE) / n,) * n, LEAST_CHANCE]
         self.leans = evidence.missed.leans
-        self.now = evidence.pooled.log_odds(self.shares, self.leans)
+        self.now = evidence.pooled.log_factor(self.shares, self.leans)
         self.counting = np.flatnonzero(evidence.use.weights > 0).tolist()
 
     def without(self, rest: Pooled) -> tuple[BoolArray, FloatArray]:
         """The decided pairs that the rest does not decide so, and the change of log factors."""
-        change = rest.log_odds(self.shares, self.leans) - self.now
+        change = rest.log_factor(self.shares, self.leans) - self.now
         return self.by(change, rest.n_clients > 0), change
 
     def by(self, change: FloatArray, heard: BoolArray) -> BoolArray:
@@ -215,7 +215,7 @@ class Falls:
                     leaning=here.leaning - gone[n:-1],
                     lean=here.lean + gone[-1],
                 )
-                after = rest.log_odds(self.shares, self.leans[rows])
+                after = rest.log_factor(self.shares, self.leans[rows])
                 changes[size, rows] = after - self.now[rows]
         return changes, pooled.n_clients.astype(np.int64)
 
@@ -334,7 +334,7 @@ def _probable(evidence: Evidence) -> BoolArray:
 
     Pairs that clients have and nobody speaks about are none: nothing makes them probable.
     """
-    x, has = evidence.pooled.log_odds(), (evidence.panel.where >= 0).astype(np.int64)
+    x, has = evidence.pooled.log_factor(), (evidence.panel.where >= 0).astype(np.int64)
     unsaid = (has.T @ has > 0) & (evidence.pooled.n_clients == 0)
     return np.asarray((x - np.logaddexp(0.0, x.T) > PROBABLE) & ~unsaid)
 

@@ -67,7 +67,7 @@ class Claims:
     @cached_property
     def log_factor(self) -> FloatArray:
         """Log Bayes factor of every pair against "unrelated"."""
-        return self.evidence.log_odds()
+        return self.evidence.log_factor()
 
     @cached_property
     def opinion(self) -> FloatArray:

@@ -83,7 +83,7 @@ class Outlook:
         """The pairs that are decided once this is said too."""
         order, now = self.order, self.order.said.pooled.at(pairs)
         before, after = (
-            x.log_odds(self._shares, order.said.missed.leans[pairs]) for x in (now, now + said)
+            x.log_factor(self._shares, order.said.missed.leans[pairs]) for x in (now, now + said)
         )
         change = np.zeros(self.open.shape)
         change[pairs] = after - before

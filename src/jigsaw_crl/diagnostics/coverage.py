@@ -134,9 +134,9 @@ def _shown(fragment: Fragment, a: str, b: str) -> bool:
     if fragment.bayes is None:
         return True
     i, j = fragment.index(a), fragment.index(b)
-    ancestry = fragment.bayes.log_odds
+    ancestry = fragment.bayes.log_factor
     other = np.fmax(np.fmax(ancestry[i, j], ancestry[j, i]), 0.0)
-    return bool(fragment.bayes.district_log_odds[i, j] - other > CLEAR)
+    return bool(fragment.bayes.district_log_factor[i, j] - other > CLEAR)
 
 
 def _lonely_labels(labels: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Finding]:

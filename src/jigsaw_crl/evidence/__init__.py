@@ -1,4 +1,4 @@
-"""The evidence model: from statistics of a pair of labels to pooled log-odds of ancestry.
+"""The evidence model: from statistics of a pair of labels to pooled log Bayes factors of ancestry.
 
 ==============  =============================================================================
 `priors`        constants of the model, each with its reason

@@ -139,12 +139,12 @@ class BayesFactors(ReadOnlyArrays):
         return own
 
     @property
-    def log_odds(self) -> FloatArray:
+    def log_factor(self) -> FloatArray:
         """ "Row is an ancestor of column" against "unrelated", shape (p, p)."""
-        return self.own().log_odds()
+        return self.own().log_factor()
 
     @property
-    def district_log_odds(self) -> FloatArray:
+    def district_log_factor(self) -> FloatArray:
         """ "Same district" against "unrelated", shape (p, p)."""
         single = np.array(self.single)
         leans = np.where(single[:, None] | single, MISSED, 0.0)
@@ -157,8 +157,8 @@ class BayesFactors(ReadOnlyArrays):
         effect scales are averaged, and a district leaves ancestry at its prior, except where a
         hard intervention settles it.
         """
-        inside = self.district_log_odds - PAIR_COST
-        yes = self.log_odds - PAIR_COST
+        inside = self.district_log_factor - PAIR_COST
+        yes = self.log_factor - PAIR_COST
         share = np.where(self.settled, 0.0, IN_DISTRICT)
         with np.errstate(divide="ignore", invalid="ignore"):  # NaN, "cannot say", stays NaN
             for_it = np.logaddexp(yes, inside + np.log(share))

@@ -109,12 +109,12 @@ class Pooled:
         return self._each(np.add, other)
 
     def at_scales(self, n_scales: int) -> Pooled:
-        """The same log-odds at every one of `n_scales` scales, for pooling with other clients."""
-        flat = np.broadcast_to(self.log_odds(), (n_scales, *self.lean.shape))
+        """The same log Bayes factor at each of `n_scales` scales, for pooling with others."""
+        flat = np.broadcast_to(self.log_factor(), (n_scales, *self.lean.shape))
         none = np.zeros(len(self.lean), dtype=bool)
         return Pooled.of_client(flat, np.zeros_like(self.lean), none, self.n_clients > 0)
 
-    def log_odds(
+    def log_factor(
         self, shares: Shares | None = None, leans: float | FloatArray | None = None
     ) -> FloatArray:
         """ "Row is an ancestor of column" against "unrelated", shape (p, p); NaN stays NaN.

@@ -25,7 +25,7 @@ WEAK_LABELS, WEAK_PAIRS = 0.1, 2.0
 
 # Probability that what a client says about a pair is worth nothing, however sure it is: a wrong
 # label on a regime, a copied file, a system that is not linear, a lie. This bounds one client's
-# log-odds on a pair by log 10,000 = 9.2; beyond that, its own model error is more probable than
+# log factor of a pair by log 10,000 = 9.2; beyond that, its own model error is more probable than
 # what it says.
 MODEL_ERROR = 1e-4
 

@@ -70,8 +70,8 @@ def decide(
     upper = np.triu(known, 1)
     missed = np.zeros(len(known))
     if order is None:
-        log_odds = bayes.log_odds
-        ahead = np.where(known & ~np.isnan(log_odds), log_odds, -np.inf)
+        log_factor = bayes.log_factor
+        ahead = np.where(known & ~np.isnan(log_factor), log_factor, -np.inf)
         factor = _factor(bayes, np.logaddexp(np.logaddexp(0.0, ahead), ahead.T))
         edge = np.full(known.shape, _share(factor[upper], OPEN_SHARE))
         same = _districts(factor, edge, missed)
@@ -81,7 +81,7 @@ def decide(
         return Structure(same, greedy_order(np.where(np.isfinite(odds), odds, 0.0)))
     ancestor = order.restrict(labels).matrix.copy()
     n = len(bayes.ancestor)
-    odds = bayes.own().log_odds([(1.0 - RARE) / n] * n + [RARE])
+    odds = bayes.own().log_factor([(1.0 - RARE) / n] * n + [RARE])
     factor = _factor(bayes, np.where(ancestor, odds, np.where(ancestor.T, odds.T, 0.0)))
     certain, possible = joined_by_others(order, labels)
     share = _share(factor[upper & possible & ~certain], OPEN_SHARE)
@@ -110,7 +110,7 @@ def joined_by_others(
 
 def _factor(bayes: BayesFactors, rest: FloatArray) -> FloatArray:
     """Log Bayes factor of "same district" against `rest`; −inf for a label that is not seen."""
-    factor = np.nan_to_num(bayes.district_log_odds - rest)
+    factor = np.nan_to_num(bayes.district_log_factor - rest)
     unseen = np.isnan(bayes.district).all(axis=1)
     factor[unseen] = factor[:, unseen] = -np.inf
     return factor

@@ -90,7 +90,7 @@ class OrderModel:
     def _direct(self, probability: FloatArray | None) -> tuple[FloatArray, CommonCause | None]:
         """Log Bayes factors of every pair as a cover, and the common causes that were weighed."""
         shares = self.cover_shares(probability)
-        evidence = self.pooled.log_odds(shares, self.said.missed.leans)
+        evidence = self.pooled.log_factor(shares, self.said.missed.leans)
         cause = None
         if probability is not None:
             cause = common_cause(self.said, self._above(probability))
@@ -113,7 +113,7 @@ class OrderModel:
                 self.pooled, direct, probability, visible, cost, by_row=few
             )
         shares = [*(v * (1.0 - hidden) for v in visible), hidden]
-        implied = self.pooled.log_odds(shares, self.said.missed.leans)
+        implied = self.pooled.log_factor(shares, self.said.missed.leans)
         if cause is not None:
             implied = cause.doubted(implied, shares)
         price = IMPLIED_COST if few else IMPLIED_COST_OF_MANY

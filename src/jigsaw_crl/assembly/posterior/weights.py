@@ -105,7 +105,7 @@ def _measured(
     search = int(p * p * n_groups <= MOST_SEARCH)
     for group in np.array_split(rng.permutation(n), n_groups):
         out = {j for k in group.tolist() for j in evidence.use.with_copies(k)}
-        rest = evidence.without(sorted(out)).log_odds()
+        rest = evidence.without(sorted(out)).log_factor()
         order = best_order(Weights.of(rest), rng, rounds=search)
         for k in group.tolist():
             claims = evidence.claims[k]
