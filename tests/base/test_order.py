@@ -91,13 +91,6 @@ def test_a_restriction_keeps_the_pairs_of_its_elements(relation, seed):
     assert order.restrict(kept).pairs() == inside
 
 
-@given(relations(acyclic=True))
-def test_topological_order_lists_ancestors_first(relation):
-    order = order_of(relation)
-    place = {x: i for i, x in enumerate(order.topological())}
-    assert all(place[a] < place[d] for a, d in order.pairs())
-
-
 @given(relations())
 def test_exactly_the_cyclic_relations_are_refused(relation):
     cyclic = not nx.is_directed_acyclic_graph(graph_of(relation))

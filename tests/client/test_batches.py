@@ -154,12 +154,6 @@ def sampled(rows: dict[str, np.ndarray], batch: dict | None) -> jc.Client:
     )
 
 
-def test_one_batch_changes_no_bit_of_the_fragment():
-    rows = rows_of()
-    plain = jc.recover_fragment(sampled(rows, None)).to_json()
-    assert jc.recover_fragment(sampled(rows, dict.fromkeys(rows, "monday"))).to_json() == plain
-
-
 def test_rows_know_their_batches_by_name_or_number_one_by_one_or_together():
     rows = rows_of()
     days = np.arange(600) % 3

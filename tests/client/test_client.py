@@ -71,14 +71,6 @@ def test_all_constructors_agree_on_the_covariances():
         assert other.n_samples == {"control": 60, "valve": 60, "pump": 60}
 
 
-def test_without_sample_sizes_the_moments_are_exact():
-    client = from_covariances(n_samples=None)
-    assert client.is_population
-    assert client.n_samples is None
-    assert np.array_equal(client.control_second_moment(), client.control.covariance)
-    assert not from_covariances().is_population
-
-
 def test_sizes_may_be_given_per_regime_with_the_control_under_its_own_name():
     sizes = {"baseline": 100, "valve": 60, "pump": 70}
     client = from_covariances(n_samples=sizes, control_name="baseline")

@@ -7,7 +7,6 @@ import pytest
 from scipy.signal import lfilter
 
 import jigsaw_crl as jc
-from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.study import write_moments
 
@@ -65,13 +64,6 @@ def test_autocorrelated_rows_count_as_many_as_theory_says():
     assert client.control.mean_rows == pytest.approx(6000 / mean, rel=0.35)
 
 
-def test_shuffled_rows_hide_that_they_were_autocorrelated():
-    def shuffled(rng: np.random.Generator, n: int) -> np.ndarray:
-        return np.asarray(rng.permutation(autocorrelated(rng, n)))
-
-    assert counts(client_of(shuffled, 1)) == [(1.0, 1.0)] * 4
-
-
 def test_heavy_tails_concern_second_moments_alone():
     for mean, covariance in counts(client_of(heavy, 0)):
         assert mean == 1
@@ -105,13 +97,3 @@ def test_a_moments_file_keeps_what_rows_count_for(tmp_path):
     assert counts(back) == counts(client)
     assert back.n_samples == client.n_samples
     assert [m.n for m in back.interventions["z0"]] == [m.n for m in client.interventions["z0"]]
-
-
-def test_dependent_rows_are_named_with_their_cost():
-    said = {f.check: f for f in check_client(client_of(autocorrelated, 4)).findings}
-    assert "6,000 rows of" in said["dependent-rows"].message
-    assert "count as" in said["dependent-rows"].message
-    assert "Record for longer" in said["dependent-rows"].remedy
-    assert not {"several-targets", "drifting-control", "heavy-tails"} & set(said)
-    clean = {f.check for f in check_client(client_of(gaussian, 4)).findings}
-    assert "dependent-rows" not in clean

@@ -48,7 +48,3 @@ def test_the_null_of_a_shift_of_the_mean_is_calibrated(p, n0, n):
         beyond += d @ np.linalg.solve(np.cov(a.T), d) / (1 / n0 + 1 / n) > edge
     # 5 % of 800 is 40, with a standard deviation of 6.2.
     assert 18 <= beyond <= 62
-
-
-def test_a_covariance_of_fewer_rows_than_dimensions_judges_no_shift():
-    assert shift_edge(5, 4, 0.01) == np.inf

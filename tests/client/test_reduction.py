@@ -13,15 +13,6 @@ import jigsaw_crl as jc
 from .wide_rows import client_from, probabilities, seen_through, wide_regimes
 
 
-def test_tables_of_few_columns_are_not_reduced():
-    regimes = wide_regimes(60)
-    client = client_from(regimes)
-    assert client.reduction is None
-    assert client.columns == client.features
-    np.testing.assert_array_equal(client.centre, client.control.mean)
-    assert client_from(regimes, reduce=True).reduction is not None
-
-
 def test_without_noise_the_fragment_is_that_of_all_columns():
     regimes = wide_regimes(60, 2000, latents=8, noise=0.0, seed=1)
     full, reduced = (
@@ -111,14 +102,6 @@ def test_a_finding_says_what_was_reduced_and_a_sites_own_file_keeps_the_directio
     again = jc.load_private(jc.save_private(fragment, tmp_path / "own.json"))
     rows = regimes["control"]
     np.testing.assert_allclose(again.transform(rows), fragment.transform(rows), rtol=1e-12)
-
-
-def test_the_estimator_reduces_wide_rows():
-    regimes = wide_regimes(600)
-    X, y = np.vstack(list(regimes.values())), np.repeat(list(regimes), 300)
-    found = jc.BlockRecovery(control="control").fit(X, y)
-    assert found.components_.shape == (5, 600)
-    np.testing.assert_allclose(found.transform(X), found.fragment_.transform(X), atol=1e-9)
 
 
 def test_a_refused_label_leaves_the_directions_of_the_others():

@@ -13,9 +13,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.regime import (
     MOST_PARTS,
     Moments,
-    column_space,
     fixed_rank_pinv,
-    inverse_square_root,
 )
 
 from .agreement import assert_close, assert_same, laplace_rows
@@ -106,24 +104,3 @@ def test_the_pseudo_inverse_of_known_rank_is_the_moore_penrose_one(seed, rank, s
     if values[-1] / values[-rank] < 1e6:
         expected = np.linalg.pinv(matrix, hermitian=True, rcond=1e-9)
         assert np.allclose(inverse, expected, rtol=1e-6, atol=1e-7 * scale_i)
-
-
-def test_the_pseudo_inverse_takes_a_stack_of_matrices():
-    rng = np.random.default_rng(2)
-    stack = np.array([low_rank(rng, 5, 3) for _ in range(4)])
-    assert np.allclose(fixed_rank_pinv(stack, 3), [fixed_rank_pinv(m, 3) for m in stack])
-
-
-def test_the_column_space_holds_the_leading_directions():
-    matrix = low_rank(np.random.default_rng(3), 6, 2)
-    basis = column_space(matrix, 2)
-    assert basis.shape == (6, 2)
-    assert np.allclose(basis.T @ basis, np.eye(2))
-    assert np.allclose(basis @ basis.T @ matrix, matrix)
-
-
-def test_whitening_makes_the_identity():
-    matrix = low_rank(np.random.default_rng(4), 4, 9)
-    root = inverse_square_root(matrix)
-    assert np.allclose(root, root.T)
-    assert np.allclose(root @ matrix @ root, np.eye(4))

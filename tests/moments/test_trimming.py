@@ -54,11 +54,6 @@ def test_trimming_does_not_depend_on_the_units_or_on_copies_of_columns():
     assert np.count_nonzero(again != kept) <= 4
 
 
-def test_few_rows_and_a_share_of_zero_keep_all_rows():
-    assert inner_rows(correlated(10, 0), 0.2).all()
-    assert inner_rows(correlated(300, 0), 0.0).all()
-
-
 def test_an_accumulator_that_trims_gives_the_moments_of_the_rows_that_stay():
     rows = correlated(700, 5)
     stream = Accumulator(5, RowOptions(trim=0.1))

@@ -22,16 +22,7 @@ V = TypeVar("V")
 
 
 class FrozenMapping(Mapping[K, V]):
-    """A read-only copy of a mapping.
-
-    Examples
-    --------
-    >>> import pickle
-    >>> from jigsaw_crl.base.frozen import FrozenMapping
-    >>> sizes = FrozenMapping({"control": 50})
-    >>> pickle.loads(pickle.dumps(sizes)) == sizes == {"control": 50}
-    True
-    """
+    """A read-only copy of a mapping."""
 
     __slots__ = ("_items",)
 

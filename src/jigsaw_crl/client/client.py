@@ -293,14 +293,11 @@ interventions
         covariates: Sequence[str] = (),
     ) -> Client:
         """The client with these moments and the names of their regimes, the control's first."""
-        kinds: Kinds = {}
-        if isinstance(hard, bool):
-            kinds = "hard" if hard else {}
-        elif isinstance(hard, str | Mapping) or not isinstance(hard, Iterable):
+        whole = isinstance(hard, bool)
+        if not whole and (isinstance(hard, str | Mapping) or not isinstance(hard, Iterable)):
             remedy = "Pass True, or a list of the labels that are hard."
             raise InputError(f"hard is {hard!r}", remedy, client=name)
-        else:
-            kinds = dict.fromkeys(map(str, hard), "hard")
+        kinds: Kinds = "hard" if hard is True else dict.fromkeys(map(str, hard or ()), "hard")
         control = named[0][1]
         features = features if reduction is None else reduction.features
         names = check_features(name, features, control.n_features)
@@ -381,23 +378,19 @@ interventions
             Refuse names that this client does not have; otherwise they are ignored, so that one
             mapping serves a whole study.
         """
-        own_up = {normal_label(str(x)): str(sensor) for x, sensor in (up or {}).items()}
-        own_units = {str(x): str(unit) for x, unit in (units or {}).items()}
-        for what, names, known in (
-            ("label", own_up, self.labels),
-            ("feature", (*own_up.values(), *own_units), self.features),
-        ):
-            for name in names:
-                if strict and name not in known:
-                    near = did_you_mean(name, known) or f"It has {few(known)}."
-                    wrong = f"the client has no {what} {name!r} to say up or units of"
-                    raise InputError(wrong, near, client=self.name)
-        own = {x: s for x, s in own_up.items() if x in self.labels and s in self.features}
-        known_units = {x: unit for x, unit in own_units.items() if x in self.features}
+        ups = {normal_label(str(x)): str(sensor) for x, sensor in (up or {}).items()}
+        own = {str(x): str(unit) for x, unit in (units or {}).items()}
+        named = [("label", x, self.labels) for x in ups]
+        named += [("feature", x, self.features) for x in (*ups.values(), *own)]
+        for what, name, known in named if strict else ():
+            if name not in known:
+                near = did_you_mean(name, known) or f"It has {few(known)}."
+                wrong = f"the client has no {what} {name!r} to say up or units of"
+                raise InputError(wrong, near, client=self.name)
+        ups = {x: s for x, s in ups.items() if x in self.labels and s in self.features}
+        own = {x: unit for x, unit in own.items() if x in self.features}
         return replace(
-            self,
-            up=FrozenMapping({**self.up, **own}),
-            units=FrozenMapping({**self.units, **known_units}),
+            self, up=FrozenMapping({**self.up, **ups}), units=FrozenMapping({**self.units, **own})
         )
 
     def sensor_of(self, label: str) -> int:

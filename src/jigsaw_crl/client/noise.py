@@ -135,7 +135,7 @@ def count_latents(control: Moments, others: Sequence[Moments], labels: int) -> L
 
 def _exact(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
     """The rank of exact moments, without a floor that two or more directions share."""
-    values = np.linalg.eigvalsh(_pooled(control, others)[0])[::-1]
+    values = _descending(_pooled(control, others)[0])
     rounding = RANK_TOLERANCE * values[0]
     rank = int(np.count_nonzero(values > rounding))
     if rank < len(values):
@@ -150,7 +150,7 @@ def _exact(control: Moments, others: Sequence[Moments], labels: int) -> LatentCo
 def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
     """The number of directions that stand out of the noise of a sample."""
     covariance, degrees = _pooled(control, others)
-    values = np.linalg.eigvalsh(covariance)[::-1]
+    values = _descending(covariance)
     d = len(values)
     rank = int(np.count_nonzero(values > RANK_TOLERANCE * values[0]))
     # Fewer directions than features and rows: there is no noise, or some features are copies.
@@ -167,7 +167,7 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
     for r in () if degenerate else range(labels, min(found, labels + MOST_TRIED)):
         enough, noise = d >= needed_features(r), sensor_noise(control, others, r).fitted
         if noise is not None:
-            scaled = np.linalg.eigvalsh(covariance / np.sqrt(np.outer(noise, noise)))[::-1]
+            scaled = _descending(covariance / np.sqrt(np.outer(noise, noise)))
             if _first_noise(scaled, degrees, r) == r:
                 if enough:
                     return LatentCount(r, _first_noise(scaled, degrees, 0), "sensors")
@@ -190,6 +190,10 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         # The gap may also be that at the number of labels, which is then confirmed.
         return LatentCount(widest, widest, "gap")
     return LatentCount(labels, found, "uneven")
+
+
+def _descending(matrix: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.eigvalsh(matrix)[::-1], dtype=np.float64)
 
 
 def _first_noise(values: FloatArray, degrees: float, least: int) -> int:

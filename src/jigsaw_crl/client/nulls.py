@@ -29,14 +29,7 @@ _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
 
 @lru_cache
 def tracy_widom_quantile(probability: float) -> float:
-    """Quantile of the Tracy–Widom law of real matrices.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.client.nulls import tracy_widom_quantile
-    >>> round(tracy_widom_quantile(0.95), 2), round(tracy_widom_quantile(0.999), 2)
-    (0.98, 3.25)
-    """
+    """Quantile of the Tracy–Widom law of real matrices; 0.98 at 95 %, 3.25 at 99.9 %."""
     return float(_SCALE * gammaincinv(_SHAPE, probability) - _SHIFT)
 
 
@@ -44,15 +37,8 @@ def tracy_widom_quantile(probability: float) -> float:
 def ratio_edges(p: int, m: float, n: float, level: float) -> tuple[float, float]:
     """Interval that holds all eigenvalues of `(A/m)⁻¹(B/n)` with probability 1 − 2·level.
 
-    Parameters
-    ----------
-    p : int
-        Dimension.
-    m, n : float
-        Degrees of freedom of the two covariances. With m < p there is no inverse, and with n < p
-        the smallest eigenvalue is zero: nothing is then outside on that side.
-    level : float
-        Chance that the largest (or the smallest) eigenvalue lies outside.
+    In p dimensions, with m and n degrees of freedom. With m < p there is no inverse, and with n < p
+    the smallest eigenvalue is zero: nothing is then outside on that side.
     """
     quantile = tracy_widom_quantile(1 - level)
     low = 1 / _largest(p, n, m, quantile)

@@ -83,13 +83,11 @@ def check_values(x: npt.NDArray[np.generic]) -> None:
 def check_second_moment(matrix: ArrayLike, *, client: str, regime: str) -> FloatArray:
     """The matrix, exactly symmetric; an `InputError` if it is not positive semi-definite."""
     fail = partial(InputError, client=client, regime=regime)
+    remedy = "Pass a numeric covariance or precision matrix."
     try:
         c = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError):
-        raise fail(
-            "the matrix holds values that are not numbers",
-            "Pass a numeric covariance or precision matrix.",
-        ) from None
+        raise fail("the matrix holds values that are not numbers", remedy) from None
     if c.ndim != 2 or c.shape[0] != c.shape[1] or c.shape[0] == 0:
         raise fail(
             f"the matrix has shape {c.shape}",
@@ -100,10 +98,7 @@ def check_second_moment(matrix: ArrayLike, *, client: str, regime: str) -> Float
     slack = SYMMETRY_TOLERANCE * max(float(np.abs(c).max()), np.finfo(np.float64).tiny)
     gap = float(np.abs(c - c.T).max())
     if gap > slack:
-        raise fail(
-            f"the matrix is not symmetric (largest difference {gap:.3g})",
-            "Pass a covariance or precision matrix.",
-        )
+        raise fail(f"the matrix is not symmetric (largest difference {gap:.3g})", remedy)
     c = (c + c.T) / 2
     try:
         # Much cheaper than the eigenvalues, which are needed only for the message.
