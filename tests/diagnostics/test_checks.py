@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
@@ -12,13 +11,8 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.noise import noise_model
-from jigsaw_crl.diagnostics import (
-    check_client,
-    check_districts,
-    check_study,
-    is_fit,
-    usable,
-)
+from jigsaw_crl.diagnostics import check_client, check_study, usable
+from jigsaw_crl.diagnostics.coverage import check_districts
 
 Regimes = dict[str, np.ndarray]
 
@@ -85,7 +79,6 @@ def test_data_without_signal_are_refused_with_that_reason():
     rng = np.random.default_rng(1)
     client = _client({k: rng.normal(size=(500, 4)) for k in ("control", "a", "b", "c")})
     findings = check_client(client).findings
-    assert not is_fit(findings)
     with pytest.raises(jc.InputError, match="no signal"):
         usable([client], findings)
     with pytest.raises(jc.InputError, match="no signal"):
@@ -114,12 +107,6 @@ def test_a_copied_regime_is_named_and_left_out_and_the_rest_is_kept(regimes):
     (kept,) = usable([client], [found])
     assert kept.n_latent == client.n_latent
     assert set(kept.labels) == set(client.labels) - {two}
-
-
-def test_one_intervention_under_two_labels_is_named(regimes):
-    one, two = [k for k in regimes if k != "control"][:2]
-    found = _checks(_client({**regimes, one: regimes[one][:3000], two: regimes[one][3000:]}))
-    assert [f.regime for f in found["like-regimes"]] == [two]
 
 
 def test_errors_do_not_depend_on_units(regimes):
@@ -231,14 +218,9 @@ def _trend(rows: np.ndarray) -> np.ndarray:
     return rows + np.linspace(0, 1.5, len(rows))[:, None] * rows.std(axis=0)
 
 
-def _swell(rows: np.ndarray) -> np.ndarray:
-    return rows * np.linspace(1, 1.6, len(rows))[:, None]
-
-
-@pytest.mark.parametrize(("spoil", "says"), [(_trend, "mean"), (_swell, "spread")])
-def test_a_drifting_control_is_named(regimes, spoil: Callable, says):
-    found = _checks(_client({**regimes, "control": spoil(regimes["control"])}))
-    assert any(says in f.message for f in found["drifting-control"])
+def test_a_drifting_control_is_named(regimes):
+    found = _checks(_client({**regimes, "control": _trend(regimes["control"])}))
+    assert "mean of the control rows moves" in found["drifting-control"][0].message
 
 
 def test_shuffled_rows_do_not_drift(regimes):

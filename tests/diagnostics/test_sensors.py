@@ -48,8 +48,8 @@ def test_a_regime_at_the_edge_of_chance_is_not_told_to_take_as_many_rows_as_it_h
         for f in weak:
             more = (1 / max(f.value, 0.1)) ** 2
             at_the_edge += more < 1.1
-            assert (f"about {more:.1f} times" in f.remedy) == (more >= 1.1)
-            assert ("times" in f.remedy) == (more >= 1.1)
+            assert (f"about {more:.1f} times" in f.message) == (more >= 1.1)
+            assert ("times" in f.message) == (more >= 1.1)
     assert at_the_edge
 
 

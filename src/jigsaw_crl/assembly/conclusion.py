@@ -12,7 +12,7 @@ alone decide the opposite.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,16 +44,10 @@ from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.order import refuted, transitive_closure
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage, check_districts
-from jigsaw_crl.diagnostics.labels import (
-    effects_apart,
-    knowledge_contradicted,
-    label_differs,
-    not_hard_across,
-    not_linear,
-    sites_differ,
-)
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
 
@@ -98,7 +92,10 @@ def conclude(
         considered = consider(panel)
         order, across = _ordered(considered, options), considered.findings
         apart = pairs_apart(order.said, order.table.differ) if order.mode == "evidence" else ()
-        across += tuple(sites_differ(*pair) for pair in apart)
+        across += tuple(
+            finding("sites-differ", round(x, 1), ancestor=a, descendant=d, **_shows(yes, no))
+            for a, d, yes, no, x in apart
+        )
         if panel.knowledge:
             alone = replace(considered.evidence, panel=replace(panel, knowledge=NOTHING))
             without = _ordered(considered._replace(evidence=alone), options)
@@ -219,13 +216,20 @@ def consider(panel: Panel) -> Considered:
         # What was read without linearity stays.
         bent = {piece.client for piece in panel.fragments if is_bent(piece)}
         use = replace(use, withheld=frozenset(panel.clients) - bent)
-        findings.append(not_linear(leaning))
+        clients = pluralise(len(leaning), "client")
+        findings.append(finding("not-linear", float(len(leaning)), clients=clients))
     evidence = Evidence.heard(panel, use)
     differing = differing_labels(evidence)
     if differing:
-        findings += [label_differs(*which) for which in differing]
+        findings += [finding("label-differs", client=c, regime=x) for c, x in differing]
         evidence = Evidence.heard(panel, replace(use, silent=frozenset(differing)))
     return Considered(evidence, effects, (*_coverage(panel), *findings))
+
+
+def _shows(having: Sequence[str], lacking: Sequence[str]) -> dict[str, str]:
+    """The sites that show an effect and those that show none, each with its verb."""
+    both = {"having": having, "lacking": lacking}
+    return {x: f"{few(s)} {'shows' if len(s) == 1 else 'show'}" for x, s in both.items()}
 
 
 def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Finding]]:
@@ -239,8 +243,17 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
     if effects is None or any(map(is_bent, panel.fragments)):
         return effects, use, []
     doubted = labels_not_hard(effects)
-    findings = [effects_apart(site, *counts) for site, counts in effects.apart.items()]
-    findings += [not_hard_across(label, value) for label, value in doubted.items()]
+    findings = [
+        finding(
+            "effects-apart",
+            round(far / max(pairs, 1), 2),
+            client=site,
+            far=far,
+            effects=pluralise(pairs, "effect"),
+        )
+        for site, (far, pairs) in effects.apart.items()
+    ]
+    findings += [finding("not-hard/across", x, regime=label) for label, x in doubted.items()]
     if doubted:
         use = replace(use, soft=frozenset(doubted))
         effects = pool_effects(panel, use)
@@ -255,9 +268,12 @@ def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
     # What follows from the word of the user may be contradicted, though no part of it is.
     for known in (panel.known, implied):
         against = (known != OPEN) & (found != OPEN) & (known != found)
-        said = [(names[a], names[d], bool(known[a, d])) for a, d in np.argwhere(against).tolist()]
+        said = [
+            f"{names[a]!r} is {'' if known[a, d] else 'not '}an ancestor of {names[d]!r}"
+            for a, d in np.argwhere(against).tolist()
+        ]
         if said:
-            return [knowledge_contradicted(said)]
+            return [finding("knowledge-contradicted", float(len(said)), said=few(said))]
     return []
 
 

@@ -1,7 +1,9 @@
 """All checks of a client, or of a study, in one report.
 
 An error that names a regime excludes that regime; one that names only a client excludes the client.
-The study is refused if an error names neither, or if no client is left.
+The study is refused if an error names neither, or if no client is left. The checks measure against
+the control rows alone; where the null-cone method recovers the client, its own reading has the last
+word (`after_recovery`), so that the findings agree with what is left out.
 """
 
 from __future__ import annotations
@@ -14,18 +16,42 @@ import numpy as np
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, ReadingNote
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.terminal import counted
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import NoiseModel
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.diagnostics.drift import check_batches, check_drift
-from jigsaw_crl.diagnostics.labels import after_recovery, saturated
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import check_regimes
 from jigsaw_crl.diagnostics.rows import check_light_tails, check_rows
 from jigsaw_crl.diagnostics.sensors import check_gains, check_sensors
 
-__all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "is_fit", "usable"]
+__all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "usable"]
+
+# A reason that was found, and what it looks like, which is not told beside it.
+EXPLAINS = (
+    (("drifting-gains", "error"), ("several-targets", "error")),
+    (("drifting-gains", "error"), ("uneven-noise", "info")),
+    (("drifting-gains", "error"), ("uneven-noise", "warning")),
+    (("not-linear", "error"), ("several-targets", "error")),
+    (("drifting-control", "error"), ("several-targets", "error")),
+    (("clipped", "warning"), ("drifting-control", "warning")),
+    (("no-signal", "error"), ("sensor-noise", "error")),
+)
+
+# Findings about a client that may be the reason why more directions change than one target moves.
+SIGNS = {
+    "light-tails": "the system or the sensors are not linear, as the light tails suggest",
+    "excess-spread": "rows are alike or sensors change, as the excess spread suggests",
+    "heavy-tails": "a few rows with heavy tails make the difference",
+    "dependent-rows": "rows that are alike make the difference",
+    "every-regime": "the sensors are not linear, since every regime of this client looks so",
+}
+# With fewer labels, that all of them look so is no sign.
+FEWEST_LABELS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,57 +156,79 @@ def check_client(client: Client) -> ClientReport:
     ['no-signal']
     """
     spectrum, means, white = client.noise, client.means, client.white
-    about_regimes, strength = check_regimes(client, white)
-    about_gains, about_drift = check_gains(client, spectrum), check_drift(client, spectrum)
-    about_tails = [] if about_gains else _not_linear(client, about_regimes)
-    found = [*about_gains, *about_regimes, *check_sensors(client, spectrum), *check_rows(client)]
-    found += [*about_tails, *about_drift, *check_batches(client, means)]
+    found, strength = check_regimes(client, white)
+    gains = check_gains(client, spectrum)
+    if not gains and (tails := check_light_tails(client)):
+        found += tails
+        several = sum(f.check == "several-targets" for f in found)
+        # Hard interventions do not need a linear system (T9): recovery decides about them.
+        if not client.hard and 2 * several > len(client.labels):
+            found.append(_saturated(client.name, several, len(client.labels)))
+    found += [*gains, *check_sensors(client, spectrum), *check_rows(client)]
+    found += [*check_drift(client, spectrum), *check_batches(client, means)]
     seen = {(f.check, f.severity) for f in found}
-    # What a reason that was found looks like is not told beside it.
-    explained: set[tuple[str, str]] = set()
-    if about_gains:
-        explained |= {
-            ("several-targets", "error"),
-            *(("uneven-noise", x) for x in ("info", "warning")),
-        }
-    if len(about_tails) > 1 or ("drifting-control", "error") in seen:
-        explained.add(("several-targets", "error"))
-    if ("clipped", "warning") in seen:
-        explained.add(("drifting-control", "warning"))
-    if ("no-signal", "error") in seen or (
-        ("sensor-noise", "error") in seen and not _noisy_without(client, found)
-    ):
-        explained.add(("sensor-noise", "error"))
-    findings = tuple(f for f in found if (f.check, f.severity) not in explained)
-    measured = (spectrum, strength, client.n_samples, white)
-    return ClientReport(client.name, findings, *measured)
+    hidden = {hides for reason, hides in EXPLAINS if reason in seen}
+    if ("sensor-noise", "error") in seen and not _noisy_without(client, found):
+        hidden.add(("sensor-noise", "error"))
+    findings = tuple(f for f in found if (f.check, f.severity) not in hidden)
+    return ClientReport(client.name, findings, spectrum, strength, client.n_samples, white)
 
 
 def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
-    """Is the noise above the signal in the regimes that stay too?
-
-    A regime that is left out for a reason of its own may be what raised the noise.
-    """
+    """Whether the noise is above the signal also without regimes that other errors exclude."""
     spoilt = {f.regime for f in found if f.severity == "error" and f.regime is not None}
-    if not spoilt:
-        return True
     left = _without(client, spoilt)
-    if left is None:
-        return False
+    if left is None or left is client:
+        return left is client
     about = check_sensors(left, left.noise)
     return any((f.check, f.severity) == ("sensor-noise", "error") for f in about)
 
 
-def _not_linear(client: Client, about_regimes: Iterable[Finding]) -> list[Finding]:
-    """Findings about light tails, and about most regimes of a client that has them.
+def _saturated(client: str, unclear: int, labels: int) -> Finding:
+    """Most regimes of a client with light tails move more directions than one target explains."""
+    share, regimes = round(unclear / labels, 2), pluralise(labels, "regime")
+    return finding("not-linear/client", share, 0.5, client=client, unclear=unclear, regimes=regimes)
 
-    Hard interventions do not need a linear system (T9): recovery decides about them.
+
+def after_recovery(
+    client: str, findings: Iterable[Finding], labels: frozenset[str], unread: Iterable[ReadingNote]
+) -> tuple[Finding, ...]:
+    """The findings of the checks, in agreement with what recovery could and could not read.
+
+    Recovery estimates the control from all regimes: of the labels that it was given, which are weak
+    and which have several targets is its decision. Where the rows give another reason for what
+    looks like several targets, a regime that is not read is called unclear.
     """
-    found = check_light_tails(client)
-    several = [f for f in about_regimes if f.check == "several-targets"]
-    if found and not client.hard and 2 * len(several) > len(client.labels):
-        found.append(saturated(client.name, len(several), len(client.labels)))
-    return found
+    told = list(unread)
+    refused = {u.label for u in told if u.check in ("several-targets", "off-target")}
+    weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
+    seen = {*(f.check for f in findings), *(u.check for u in told)}
+    if len(labels) >= FEWEST_LABELS and labels <= refused:
+        seen.add("every-regime")
+    signs = [sign for sign in SIGNS if sign in seen]
+    told_by_recovery = ("several-targets", "weak-intervention")
+    kept = [f for f in findings if f.check not in told_by_recovery or f.regime not in labels]
+    unclear = {u.label for u in told if u.check == "several-targets"}
+    if any(u.check == "nonlinear-response" for u in told):
+        # The checks compare regimes with what one target moves in a linear system.
+        kept = [f for f in kept if f.check not in ("several-targets", "light-tails")]
+    elif "light-tails" in signs and 2 * len(unclear) > len(labels):
+        kept.append(_saturated(client, len(unclear), len(labels)))
+    return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
+
+
+def _not_read(client: str, u: ReadingNote, weak: Finding | None, signs: list[str]) -> Finding:
+    """The finding about something that recovery did not use, or used in part."""
+    name, words = u.check, {"client": client, "regime": u.label, "other": u.other}
+    if name == "weak-intervention":
+        # The checks saw it differ, so "cannot be told from the control" would be false.
+        return weak or finding(f"{name}/discounted", u.value, u.threshold, **words)
+    if signs and name in ("off-target", "several-targets"):
+        words["reasons"] = "; or ".join(SIGNS[sign] for sign in signs)
+        words["used"] = f"used without the direction of {u.other!r}" if u.other else "left out"
+        words["severity"] = "warning" if u.other else "error"
+        return finding("unclear-regime", u.value, u.threshold, **words)
+    return finding(name, u.value, u.threshold, **words)
 
 
 def check_study(
@@ -188,12 +236,8 @@ def check_study(
 ) -> StudyReport:
     """Run every check of every client, and those of all clients together.
 
-    Parameters
-    ----------
-    clients : Study or iterable of Client
-        The findings of a `Study` from reading its files come first.
-    reports : iterable of ClientReport, optional
-        Precomputed by `check_client`, in the order of the clients; computed if None.
+    The findings of a `Study` from reading its files come first. `reports` are those of
+    `check_client`, in the order of the clients, if they were made before.
     """
     own = tuple(clients)
     return StudyReport(
@@ -201,14 +245,6 @@ def check_study(
         reading=tuple(getattr(clients, "findings", ())),
         across=(*check_copies(own), *check_coverage({c.name: c.labels for c in own})),
     )
-
-
-def is_fit(findings: Iterable[Finding]) -> bool:
-    """True if no whole client is excluded; single regimes may be.
-
-    `usable` tells whether recovery accepts the study without the excluded clients.
-    """
-    return not any(f.severity == "error" and f.regime is None for f in findings)
 
 
 def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Client]:
@@ -225,23 +261,20 @@ def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Clien
     whole = {f.client: f for f in errors if f.regime is None}
     if None in whole:
         raise InputError(whole[None].message, whole[None].remedy)
-    kept = []
-    reason: Finding | None = None
+    kept, reasons = [], []
     for client in own:
         spoilt = {f.regime: f for f in errors if f.client == client.name and f.regime is not None}
         left = _without(client, spoilt)
         if client.name in whole or left is None:
-            reason = reason or whole.get(client.name) or next(iter(spoilt.values()))
-            continue
-        kept.append(left)
-    if not kept and reason is not None:
-        alone = len(own) == 1
-        raise InputError(
-            reason.message if alone else f"no client can be used; for instance, {reason.message}",
-            reason.remedy,
-            client=reason.client,
-            regime=reason.regime,
+            reasons.append(whole.get(client.name) or next(iter(spoilt.values())))
+        else:
+            kept.append(left)
+    if not kept and reasons:
+        why = reasons[0]
+        what = (
+            why.message if len(own) == 1 else f"no client can be used; for instance, {why.message}"
         )
+        raise InputError(what, why.remedy, client=why.client, regime=why.regime)
     return kept
 
 
@@ -252,13 +285,5 @@ def _without(client: Client, spoilt: Collection[str]) -> Client | None:
         return None
     if len(left) == len(client.labels):
         return client
-    return Client.from_moments(
-        client.name,
-        control=client.control,
-        interventions=left,
-        n_latent=client.n_latent,
-        features=client.features,
-        control_name=client.control_name,
-        hard=client.hard & left.keys(),
-        reduction=client.reduction,
-    )
+    hard = client.hard & left.keys()
+    return replace(client, interventions=FrozenMapping(left), hard=hard, counted=None)

@@ -2,17 +2,12 @@
 
 How many independent Gaussian rows they count for is measured when the client is built (see
 `client/counting.py`) and used in every error. These findings say so, and name the cause: serial
-dependence makes means vary more than the rows suggest, tails do not.
-
-Only moments are at hand. With a share e of the rows at a code such as −9999, the kurtosis of a
-feature, its variance and its third moment give the code; if readings stop at the end of a sensor's
-range, the skewness of a Gaussian feature gives the place where they stop (see `_clipped`).
+dependence makes means vary more than the rows suggest, tails do not. Only moments are at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -54,15 +49,6 @@ LIGHT, ENOUGH_ROWS = -5.0, 100
 # Standard errors from which a skewness is clear, and within which a kurtosis fits. Fewer rows than
 # the last number leave room for other laws than a Gaussian that is cut off.
 SKEWED, FITTING, MANY_ROWS = 6.0, 4.0, 3_000
-# Why rows are alike, and what helps: rows in order, and rows in groups.
-_STRETCHES = (
-    "rows that follow one another are alike",
-    "Record for longer: denser readings add nothing.",
-)
-_GROUPS = (
-    "rows of one group are alike",
-    "Record more groups: further rows of the same ones add little.",
-)
 
 
 def kurtosis(moments: Moments) -> FloatArray | None:
@@ -113,66 +99,56 @@ def gaussian_kurtosis(n: int, level: float) -> float:
 
 
 class _Tails(NamedTuple):
-    """The heaviest feature of a regime, if it is heavier than chance allows."""
+    """The heaviest feature of a regime, if it is heavier than chance allows.
+
+    `worth` is the number of Gaussian rows whose covariance is as uncertain, and `carrying` that of
+    the rows that effectively carry the feature's variance, `(Σx²)²/Σx⁴ = n/κ`.
+    """
 
     regime: str
     feature: str
     kurtosis: float
     moments: Moments
-
-    @property
-    def rows(self) -> int:
-        return self.moments.rows or 0
-
-    @property
-    def worth(self) -> float:
-        """The number of Gaussian rows whose covariance is as uncertain."""
-        if self.moments.counted is None:
-            return 2 * self.rows / (self.kurtosis - 1)
-        return float(self.moments.n or 0)
-
-    @property
-    def carrying(self) -> float:
-        """Rows that effectively carry the feature's variance: `(Σx²)²/Σx⁴ = n/κ`."""
-        return self.rows / self.kurtosis
+    rows: int
+    worth: float
+    carrying: float
 
 
 def check_rows(client: Client) -> list[Finding]:
     """Findings about rows that depend on one another or have heavy tails."""
     if client.is_population:
         return []
-    regimes = [(client.control_name, client.control)]
-    regimes += [(label, m) for label, ms in client.interventions.items() for m in ms]
-    heavy = list(_heavy(client, regimes))
+    heavy = list(_heavy(client))
     coded = [f for t in heavy if (f := _missing_code(client, t))]
     heavy = [t for t in heavy if t.regime not in {f.regime for f in coded}]
     spoilt = [t for t in heavy if _is_spoilt(client, t)]
     rest = [t for t in heavy if t not in spoilt and t.worth < COSTS * t.rows]
     findings = coded + [_outliers(client, t) for t in spoilt]
     findings += [_heavy_tails(client, rest)] if rest else []
-    findings += [*_clipped(client, regimes), *_dependent(client, regimes)]
-    findings += _few_groups(client, regimes)
-    return findings + _missing_values(client, regimes) + _covariates(client)
+    for check in (_clipped, _dependent, _few_groups, _missing_values, _covariates):
+        findings += check(client)
+    return findings
 
 
-def _heavy(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[_Tails]:
+def _heavy(client: Client) -> Iterator[_Tails]:
     """Regimes with tails so heavy that errors grow noticeably."""
-    level = FALSE_ALARM / (len(regimes) * client.n_features)
-    for regime, m in regimes:
+    level = FALSE_ALARM / (len(client.named_regimes) * client.n_features)
+    for regime, m in client.named_regimes:
         own = kurtosis(m)
         if own is None:
             continue
-        worst = int(np.argmax(own))
-        value, rows = float(own[worst]), m.rows or 0
-        chance = gaussian_kurtosis(rows, level)
+        worst, rows = int(np.argmax(own)), m.rows or 0
+        value, chance = float(own[worst]), gaussian_kurtosis(rows, level)
         # Latents have heavier tails than the features that mix them.
         counts = m.counted is not None and m.counted.mean < m.counted.covariance / NOTICEABLE
         if value > max(HEAVY, chance) or (counts and value > chance):
-            yield _Tails(regime, client.features[worst], value, m)
+            worth = 2 * rows / (value - 1) if m.counted is None else float(m.n or 0)
+            feature = client.features[worst]
+            yield _Tails(regime, feature, value, m, rows, worth, rows / value)
 
 
 def _is_spoilt(client: Client, tails: _Tails) -> bool:
-    """Do so few rows carry the variance that nothing can be said?
+    """Whether so few rows carry the variance that nothing can be said.
 
     Where the rows were counted, tails that come from one latent alone leave `n/(1 + (f − 1)(p +
     2)/3)` rows along it, with f the factor over all directions.
@@ -206,18 +182,18 @@ def _missing_code(client: Client, tails: _Tails) -> Finding | None:
 
 
 def _outliers(client: Client, tails: _Tails) -> Finding:
+    """The finding about rows that carry the variance of a feature."""
     # Trimming needs a covariance of its own: see `moments/preparing.py`.
-    whole = tails.rows > 2 * client.n_features
-    trim = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
-    column = "leave the feature out with --ignore, or transform it"
+    what = "leave the feature out with --ignore, or transform it"
+    if tails.rows > 2 * client.n_features:
+        what = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
     least = min(client.n_latent + 1.0, tails.rows / MOST_CARRIERS)
-    words = {"feature": tails.feature, "what": trim if whole else column}
-    return finding(
-        "outliers", tails.carrying, least, client=client.name, regime=tails.regime, **words
-    )
+    words = {"feature": tails.feature, "what": what, "regime": tails.regime}
+    return finding("outliers", tails.carrying, least, client=client.name, **words)
 
 
 def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
+    """The finding about the regime that heavy tails cost most, and the names of the others."""
     worst = min(heavy, key=lambda t: t.worth / t.rows)
     also = [t.regime for t in heavy if t.regime != worst.regime]
     more = f"; also in {few(map(repr, dict.fromkeys(also)))}" if also else ""
@@ -226,124 +202,111 @@ def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
     return finding("heavy-tails", worst.kurtosis, HEAVY, **place, **words)
 
 
-def _dependent(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
+def _dependent(client: Client) -> Iterator[Finding]:
     """Rows whose means vary more than independent rows allow.
 
     Serial dependence makes means vary more than covariances, `1 + 2 Σ r_l` against `1 + 2 Σ r_l²`;
     otherwise heavy tails are the better explanation.
     """
     found = [
-        (m.counted.mean, regime, m)
-        for regime, m in regimes
+        (m.counted.mean, where, m)
+        for where, m in client.named_regimes
         if m.counted is not None and m.counted.mean > max(NOTICEABLE, m.counted.covariance)
     ]
-    if not found:
-        return []
-    factor, regime, m = max(found, key=lambda item: item[0])
-    alike, what = _STRETCHES if m.groups is None else _GROUPS
-    words = {"alike": alike, "rows": m.rows or 0, "n": m.n or 0, "mean_rows": m.mean_rows}
-    told = finding("dependent-rows", factor, NOTICEABLE, regime=regime, what=what, **words)
-    return [replace(told, client=client.name, regime=None)]
+    if found:
+        factor, where, m = max(found, key=lambda item: item[0])
+        alike, what = "rows that follow one another are alike", "Record for longer"
+        if m.groups is not None:
+            alike, what = "rows of one group are alike", "Record more groups"
+        words = {"alike": alike, "what": what, "where": where, "rows": m.rows or 0, "n": m.n or 0}
+        words |= {"client": client.name, "mean_rows": m.mean_rows}
+        yield finding("dependent-rows", factor, NOTICEABLE, **words)
 
 
-def _few_groups(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
+def _few_groups(client: Client) -> Iterator[Finding]:
     """Regimes with rows of so few groups that their differences are hardly known."""
-    found = [(m.groups, regime) for regime, m in regimes if m.groups is not None]
-    found = [(groups, regime) for groups, regime in found if groups < ENOUGH_GROUPS]
-    if not found:
-        return []
-    fewest = min(found)[0]
-    named = few(map(repr, dict.fromkeys(regime for _, regime in found)))
-    cost = (
-        "what belongs to the regime cannot be told from what belongs to its group"
-        if fewest == 1
-        else "how much groups differ is known only roughly, and errors may be too small"
-    )
-    least = float(ENOUGH_GROUPS)
-    words = {"named": named, "cost": cost}
-    return [finding("few-groups", float(fewest), least, client=client.name, **words)]
+    found = {x: m.groups for x, m in client.named_regimes if (m.groups or np.inf) < ENOUGH_GROUPS}
+    if found:
+        fewest = float(min(n for n in found.values() if n is not None))
+        cost = "how much groups differ is known only roughly, and errors may be too small"
+        if fewest == 1:
+            cost = "what belongs to the regime cannot be told from what belongs to its group"
+        words = {"named": few(map(repr, found)), "cost": cost, "client": client.name}
+        yield finding("few-groups", fewest, float(ENOUGH_GROUPS), **words)
 
 
-def _covariates(client: Client) -> list[Finding]:
+def _covariates(client: Client) -> Iterator[Finding]:
     """Covariates that are not as the control's in some regime."""
     if client.covariates is None:
-        return []
+        return
     control, regimes = client.covariates.only()
-    found = []
     for label, ms in regimes.items():
         same = unchanged(control, ms, FALSE_ALARM / len(regimes))
         moved = [n for n, is_same in zip(client.covariates.names, same, strict=True) if not is_same]
         if moved:
-            words = {"named": few(map(repr, moved))}
-            found.append(finding("covariate-differs", client=client.name, regime=label, **words))
-    return found
+            words = {"named": few(map(repr, moved)), "regime": label}
+            yield finding("covariate-differs", client=client.name, **words)
 
 
-def _missing_values(client: Client, regimes: list[tuple[str, Moments]]) -> list[Finding]:
+def _missing_values(client: Client) -> Iterator[Finding]:
     """Rows with missing values that are used, and what that costs."""
-    every = [(m.incomplete, regime, m) for regime, m in regimes]
-    found = [(own, regime, m) for own, regime, m in every if own is not None and own.gaps]
-    if not found:
-        return []
-    gaps, rows = (sum(getattr(own, x) for own, _, _ in found) for x in ("gaps", "rows"))
-    own, regime, m = max(found, key=lambda item: item[0].rows / max(item[2].uncounted().n or 1, 1))
-    worth = m.uncounted().n or 1
-    words = {"gaps": gaps, "rows": rows, "own": own.rows, "worth": worth}
-    told = finding(
-        "missing-values", own.rows / worth, regime=regime, of_means=own.rows / own.mean, **words
-    )
-    return [replace(told, client=client.name, regime=None)]
+    found = [
+        (m.incomplete, m.uncounted().n or 1, where)
+        for where, m in client.named_regimes
+        if m.incomplete is not None and m.incomplete.gaps
+    ]
+    if found:
+        own, worth, where = max(found, key=lambda item: item[0].rows / item[1])
+        words = {x: sum(getattr(one, x) for one, _, _ in found) for x in ("gaps", "rows")}
+        words |= {"own": own.rows, "worth": worth, "of_means": own.rows / own.mean}
+        cost = own.rows / worth
+        yield finding("missing-values", cost, client=client.name, where=where, **words)
 
 
 def check_light_tails(client: Client) -> list[Finding]:
     """A finding if the features have lighter tails than sums of Gaussian noises.
 
     A feature that is a sum of Gaussian noises has kurtosis 3, and more if the noises have heavy
-    tails, skewed or not. Sensors that saturate and effects that saturate give less. With ρ the
-    correlations of the d features, the mean excess kurtosis of the features of one regime has the
-    variance `24/n · Σ_fg ρ_fg⁴ / d²` for Gaussian rows. The regimes' standard scores are added up.
-    Noise of bounded range has light tails too, and is as good as any other for the method; so the
-    finding alone changes nothing. The study as a whole is withheld if what the regimes move
-    contradicts a linear system as well (`assembly/linearity.py`).
+    tails. Sensors and effects that saturate give less, and so does noise of bounded range. With ρ
+    the correlations of the d features, the mean excess kurtosis of one regime has the variance
+    `24/n · Σ_fg ρ_fg⁴ / d²` for Gaussian rows. The regimes' standard scores are added up.
     """
     if client.is_population or client.control.trimmed:
         return []
-    regimes = [client.control, *(m for each in client.interventions.values() for m in each)]
-    found = [_excess(m) for m in regimes if m.fourth is not None and (m.n or 0) >= ENOUGH_ROWS]
-    if not found:
+    excess, score = [], []
+    for _, m in client.named_regimes:
+        if m.fourth is None or (m.n or 0) < ENOUGH_ROWS:
+            continue
+        n, variance = float(m.n or 0), np.diagonal(m.covariance)
+        varies = variance > np.finfo(np.float64).eps * variance.max()
+        spread = np.sqrt(variance[varies])
+        correlation = m.covariance[np.ix_(varies, varies)] / np.outer(spread, spread)
+        own = np.mean(m.fourth[varies] / variance[varies] ** 2) - 3.0 * (n - 1) / (n + 1)
+        excess.append(float(own))
+        score.append(float(own / np.sqrt(24.0 / n * np.mean(correlation**4))))
+    total = sum(score) / np.sqrt(max(len(score), 1))
+    if not score or total >= LIGHT:
         return []
-    excess, error = np.array(found).T
-    score = float(np.sum(excess / error) / np.sqrt(len(found)))
-    if score >= LIGHT:
-        return []
-    least = 3 + float(excess.min())
-    return [finding("light-tails", round(score, 2), LIGHT, client=client.name, least=least)]
+    least = 3 + min(excess)
+    return [finding("light-tails", round(total, 2), LIGHT, client=client.name, least=least)]
 
 
-def _excess(moments: Moments) -> tuple[float, float]:
-    """Mean excess kurtosis of the features of a regime that vary, and its standard error."""
-    assert moments.fourth is not None
-    n, variance = float(moments.n or 0), np.diagonal(moments.covariance)
-    varies = variance > np.finfo(np.float64).eps * variance.max()
-    spread = np.sqrt(variance[varies])
-    correlation = moments.covariance[np.ix_(varies, varies)] / np.outer(spread, spread)
-    excess = moments.fourth[varies] / variance[varies] ** 2 - 3.0 * (n - 1) / (n + 1)
-    return float(excess.mean()), float(np.sqrt(24.0 / n * np.mean(correlation**4)))
-
-
-def _clipped(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[Finding]:
+def _clipped(client: Client) -> Iterator[Finding]:
     """Features whose readings stop at one value, the end of the sensor's range.
 
     A Gaussian reading that stops at a, in its own standard deviations, has a skewness that gives a,
     and then a kurtosis that must fit; the value follows from mean and variance. It is the same in
     all regimes.
     """
-    long = [m for _, m in regimes if m.third is not None and (m.rows or 0) >= MANY_ROWS]
+    long = []
+    for _, m in client.named_regimes:
+        if m.third is not None and (rows := m.rows or 0) >= MANY_ROWS:
+            variance = np.maximum(np.diagonal(m.covariance), np.finfo(np.float64).tiny)
+            long.append((m, m.third / variance**1.5, SKEWED * np.sqrt(6.0 / rows)))
     if len(long) < 2 or client.reduction is not None:
         return
     for k, feature in enumerate(client.features):
-        skewed = [m for m in long if abs(_skewness(m, k)) > SKEWED * np.sqrt(6.0 / (m.rows or 1))]
-        found = [_stop(m, k) for m in skewed]
+        found = [_stop(m, k, float(skew[k])) for m, skew, edge in long if abs(skew[k]) > edge]
         if len(found) < 2 or None in found:
             continue
         value, error, share = np.array(found).T
@@ -358,19 +321,13 @@ def _clipped(client: Client, regimes: list[tuple[str, Moments]]) -> Iterable[Fin
         yield finding("clipped", most, client=client.name, share=percent(most), **words)
 
 
-def _skewness(m: Moments, k: int) -> float:
-    assert m.third is not None
-    sd = float(np.sqrt(m.covariance[k, k]))
-    return float(m.third[k]) / sd**3 if sd > 0 else 0.0
-
-
-def _stop(m: Moments, k: int) -> tuple[float, float, float] | None:
+def _stop(m: Moments, k: int, skew: float) -> tuple[float, float, float] | None:
     """Where the readings of a feature stop, its standard error, and the share of rows there.
 
     None if the kurtosis does not fit.
     """
     assert m.fourth is not None
-    n, sd, skew = float(m.rows or 0), float(np.sqrt(m.covariance[k, k])), _skewness(m, k)
+    n, sd = float(m.rows or 0), float(np.sqrt(m.covariance[k, k]))
     error = np.sqrt(6.0 / n)
     a, s, kurt, centre, spread = _censored()
     at = float(np.interp(-abs(skew), s, a))

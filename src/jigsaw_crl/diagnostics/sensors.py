@@ -9,11 +9,12 @@ average. Regimes of few rows tell nothing and are left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.base.findings import Finding, Severity
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
@@ -42,151 +43,125 @@ MATTERS = 0.25
 MOST_FEATURES, MOST_REGIMES = 400, 16
 # Variance relative to the largest that is rounding.
 ROUNDING = 1e-11
+# Findings that leave the noise unknown.
+UNKNOWN = {
+    "fewer-latents": "fewer directions stand out of it than there are latents",
+    "uneven-noise": "how much of it each sensor has is unknown",
+}
 
 
 def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """Findings about units, the number of latents and the noise."""
     # Directions have no units of their own.
     units = spectrum.visible and client.reduction is None
-    findings = (_uneven_units(client) if units else []) + _reduced(client)
+    findings = [*(_uneven_units(client) if units else ())]
+    words: dict[str, Any] = {"client": client.name}
+    if client.reduction is not None:
+        words |= {"what": client.reduction.message, "wide": WIDE}
+        findings.append(finding("reduced-columns", float(client.n_features), **words))
     findings += _number_of_latents(client)
     if spectrum.visible and spectrum.noise_share >= NOTICEABLE:
-        findings.append(_noise(client, spectrum))
+        # The floor is an average over regimes, and may exceed what the control has there.
+        ratio = min(spectrum.noise_floor / spectrum.weakest, 1.0)
+        gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
+        words = {"percent": percent(spectrum.noise_share), "gap": gap, "weakest": percent(ratio)}
+        words |= {"client": client.name, "severity": "warning" if ratio > NOISY else "info"}
+        findings.append(finding("sensor-noise", ratio, NOISY, **words))
     findings += _uneven_noise(client, spectrum)
-    return findings + _above_the_signal(client, spectrum, findings)
+    # Noise larger than the signal, where the noise is not known either: nothing can be read.
+    unknown = [UNKNOWN[f.check] for f in findings if f.check in UNKNOWN and f.severity == "warning"]
+    if unknown and spectrum.visible and spectrum.noise_share > 1:
+        share = min(spectrum.noise_share, 100.0)
+        words = {"percent": percent(share), "why": unknown[0]}
+        findings.append(finding("sensor-noise/above", share, 1.0, client=client.name, **words))
+    return findings
 
 
-def _above_the_signal(
-    client: Client, spectrum: NoiseModel, findings: list[Finding]
-) -> list[Finding]:
-    """Noise larger than the signal, where the noise is not known either: nothing can be read."""
-    why = {
-        "fewer-latents": "fewer directions stand out of it than there are latents",
-        "uneven-noise": "how much of it each sensor has is unknown",
-    }
-    unknown = [why[f.check] for f in findings if f.check in why and f.severity == "warning"]
-    if not (unknown and spectrum.visible and spectrum.noise_share > 1):
-        return []
-    share = min(spectrum.noise_share, 100.0)
-    words = {"percent": percent(share), "why": unknown[0]}
-    return [finding("sensor-noise/above", share, 1.0, client=client.name, **words)]
-
-
-def _reduced(client: Client) -> list[Finding]:
-    """What stands in for the columns of a wide table, and what is not checked then."""
-    if client.reduction is None:
-        return []
-    words = {"what": client.reduction.message, "wide": WIDE}
-    return [finding("reduced-columns", float(client.n_features), client=client.name, **words)]
-
-
-def _number_of_latents(client: Client) -> list[Finding]:
+def _number_of_latents(client: Client) -> Iterator[Finding]:
     """What the features show about the number of latents, beside the number that is used."""
     given, used, labels = client.counted is None, client.n_latent, len(client.labels)
     if given and client.n_features == used:
-        return []
-    others = [m for ms in client.interventions.values() for m in ms]
-    count = client.counted or count_latents(client.control, others, labels)
+        return
+    count = client.counted or count_latents(client.control, client.regimes, labels)
     words: dict[str, Any] = {
+        "client": client.name,
         "labels": pluralise(labels, "label"),
         "features": pluralise(client.n_features, "feature"),
         "directions": pluralise(count.visible, "latent direction"),
         "used": used,
     }
-
-    def told(name: str, value: int, threshold: int, **more: Any) -> list[Finding]:
-        numbers = float(value), float(threshold)
-        return [finding(name, *numbers, client=client.name, **words, **more)]
-
+    visible = float(count.visible)
     if count.visible < used:
-        return told("fewer-latents", count.visible, used)
-    if given:
-        if count.used <= used:
-            return []
+        yield finding("fewer-latents", visible, float(used), **words)
+    elif given and count.used > used:
         state = f"W{_stating(client, count.used)[1:]}"
-        return told("more-latents/given", count.visible, used, state=state)
-    match count.reason:
-        case "features" | "uneven":
-            few = count.reason == "features"
-            needed = labels + 2 if few else needed_features(labels)
-            more = {"seen": "seen" if few else "told from noise", "state": _stating(client)}
-            if client.n_features < needed:
-                return told("unseen-latents", client.n_features, needed, **more)
-            return told("unseen-latents/unfit", count.visible, labels, **more)
-        case "rows":
-            return told("more-latents/rows", count.visible, labels, state=_stating(client))
-    if used == labels:
-        return []
-    return told("more-latents", count.visible, labels, state=_stating(client, labels))
+        yield finding("more-latents/given", visible, float(used), state=state, **words)
+    elif not given and count.reason in ("features", "uneven"):
+        few = count.reason == "features"
+        needed = labels + 2 if few else needed_features(labels)
+        more = f" Or measure at least {needed} features." if client.n_features < needed else ""
+        seen = "seen" if few else "told from noise"
+        words |= {"seen": seen, "state": _stating(client), "more": more}
+        yield finding("unseen-latents", float(client.n_features), float(needed), **words)
+    elif not given and count.reason == "rows":
+        words |= {"why": ", too many for the control rows", "todo": "Take more control rows. Or"}
+        words |= {"state": _stating(client), "severity": "warning"}
+        yield finding("more-latents", visible, float(labels), **words)
+    elif not given and used != labels:
+        words |= {"why": "", "todo": "Nothing, if some latents have no label; otherwise"}
+        words["state"] = _stating(client, labels)
+        yield finding("more-latents", visible, float(labels), **words)
 
 
 def _stating(client: Client, number: int | None = None) -> str:
     """How to say how many latents the client has."""
-    plain = client.name.isascii() and client.name.replace("-", "").replace("_", "").isalnum()
-    name = client.name if plain else f'"{client.name}"'
     count = "N" if number is None else number
     return (
-        f"write n_latent = {count} below [clients.{name}] in study.toml (jigsaw fragment: "
+        f'write n_latent = {count} below [clients."{client.name}"] in study.toml (jigsaw fragment: '
         f"--n-latent {count}; Python: n_latent={count})"
     )
 
 
-def _uneven_units(client: Client) -> list[Finding]:
+def _uneven_units(client: Client) -> Iterator[Finding]:
+    """A finding about a feature that spreads far more widely than another."""
     spread = np.sqrt(np.diagonal(client.control.covariance))
     narrowest = float(spread[spread > 0].min())
     widest = int(np.argmax(spread))
     ratio = float(spread[widest]) / narrowest
-    if ratio <= WIDE_SPREAD:
-        return []
-    feature = client.features[widest]
-    return [finding("uneven-units", ratio, WIDE_SPREAD, client=client.name, feature=feature)]
+    if ratio > WIDE_SPREAD:
+        words = {"client": client.name, "feature": client.features[widest]}
+        yield finding("uneven-units", ratio, WIDE_SPREAD, **words)
 
 
-def _noise(client: Client, spectrum: NoiseModel) -> Finding:
-    # The floor is an average over regimes, and may exceed what the control has there.
-    ratio = min(spectrum.noise_floor / spectrum.weakest, 1.0)
-    gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
-    words = {"percent": percent(spectrum.noise_share), "gap": gap, "weakest": percent(ratio)}
-    severity: Severity = "warning" if ratio > NOISY else "info"
-    return finding("sensor-noise", ratio, NOISY, client=client.name, severity=severity, **words)
-
-
-def _uneven_noise(client: Client, spectrum: NoiseModel) -> list[Finding]:
+def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     """A finding about sensors of unequal noise, and whether each one's could be told."""
     if spectrum.unevenness <= 1:
-        return []
+        return
+    words: dict[str, Any] = {"client": client.name}
     if spectrum.scale is not None:
         # Relative to each feature's own variance: features may have different units.
         shares = np.minimum(spectrum.sensors / np.diagonal(client.control.covariance), 1.0)
-        if shares.max() < UNEVEN * shares.min():
-            return []
-        words = {"most": percent(float(shares.max())), "least": percent(float(shares.min()))}
-        return [finding("uneven-noise", spectrum.unevenness, 1.0, client=client.name, **words)]
-    why, what = _unknown(client)
-    words = {"why": why, "what": what}
-    return [finding("uneven-noise/unknown", spectrum.unevenness, 1.0, client=client.name, **words)]
-
-
-def _unknown(client: Client) -> tuple[str, str]:
-    """Why the noise of each sensor cannot be told, and what would help."""
+        words |= {"most": percent(float(shares.max())), "least": percent(float(shares.min()))}
+        if shares.max() >= UNEVEN * shares.min():
+            yield finding("uneven-noise", spectrum.unevenness, 1.0, **words)
+        return
     needed, rows = needed_features(client.n_latent), ENOUGH_ROWS * client.n_latent
+    why, what = "no noise of its own for each sensor fits the rows", "Pass n_latent if it is larger"
     if client.n_features < needed:
         why = "the features are too few to tell the noise of each"
-        return why, f"Measure at least {needed} features"
-    regimes = (client.control, *(m for ms in client.interventions.values() for m in ms))
-    if all(m.n is not None and m.n < rows for m in regimes):
+        what = f"Measure at least {needed} features"
+    elif all(m.n is not None and m.n < rows for _, m in client.named_regimes):
         why = f"no regime counts for {rows:,} rows, which are needed to tell the noise of each"
-        return why, "Take more rows, leave out features that a few rows dominate"
-    return "no noise of its own for each sensor fits the rows", "Pass n_latent if it is larger"
+        what = "Take more rows, leave out features that a few rows dominate"
+    yield finding("uneven-noise/unknown", spectrum.unevenness, 1.0, why=why, what=what, **words)
 
 
 def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
     d, p = client.n_features, spectrum.rank
-    regimes = [client.control, *(m for each in client.interventions.values() for m in each)]
     if client.is_population or p == d or d > MOST_FEATURES:
         return []
-    long = [m for m in regimes if (m.n or 0) >= ROWS * d]
+    long = [m for _, m in client.named_regimes if (m.n or 0) >= ROWS * d]
     if len(long) < 2:
         return []
     chosen = np.unique(np.linspace(0, len(long) - 1, min(len(long), MOST_REGIMES)).astype(np.intp))
@@ -202,10 +177,8 @@ def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
     )
     pooled, signal = float(together[:-p].sum()), float(together[-p:].sum()) * (d - p) / d
     turn = (pooled - own) / signal
-    if pooled <= ROUNDING * signal or pooled <= TURNED * own:
-        return []
     value = turn * float(rows.mean())
-    if value <= MATTERS:
+    if pooled <= ROUNDING * signal or pooled <= TURNED * own or value <= MATTERS:
         return []
     percent = 100 * float(np.sqrt(turn))
     return [finding("drifting-gains", value, MATTERS, client=client.name, percent=percent)]
