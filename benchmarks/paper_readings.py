@@ -24,14 +24,14 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.baseline import literal, search
 from jigsaw_crl.baseline.search import Budget
-from jigsaw_crl.truth.experiments.plan import scenario_of
-from jigsaw_crl.truth.experiments.published import TABLES
+from jigsaw_crl.truth.experiments.plan import plan_of, printed
 from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
 from jigsaw_crl.truth.simulate import Intervention, World, random_world
 from jigsaw_crl.truth.simulate.graphs import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
-ROWS = {scenario_of(row): row for table in TABLES for row in table.rows}
+SCENARIOS = plan_of("tables", quick=False).scenarios
+E1 = {s: float(printed()[s.key, "e1", np.inf]) for s in SCENARIOS}
 TAUS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.10)
 BUDGET = 5000
 
@@ -91,15 +91,15 @@ def population(
 def show_population(worlds: int) -> None:
     table: dict[str, list[str]] = {}
     for degree in (3, 2.5, 2, 6):
-        for scenario, row in ROWS.items():
-            p, K, q = row.n_latent, row.n_clients, row.coverage
+        for scenario, e1 in E1.items():
+            p, K, q = scenario.n_latent, scenario.n_clients, scenario.coverage
             rng = np.random.default_rng([8, p, K, round(10 * q)])
             runs = [population(p, K, q, degree, rng) for _ in range(worlds)]
             name = f"edges with probability {degree}/p" if degree != 3 else ""
             for reading in runs[0][0] if degree == 3 else ("as printed",):
                 values = np.array([scores[reading] for scores, _ in runs])
-                below = np.mean(values < row.value("e1", np.inf) - 0.005)
-                above = np.mean(values > row.value("e1", np.inf) + 0.005)
+                below = np.mean(values < e1 - 0.005)
+                above = np.mean(values > e1 + 0.005)
                 entry = f"{values.mean():.2f} ({values.std():.2f}; {(1 + below - above) / 2:.2f})"
                 table.setdefault(name or reading, []).append(entry)
             for condition in runs[0][1] if degree == 3 else ():
@@ -108,8 +108,8 @@ def show_population(worlds: int) -> None:
                 table.setdefault(f"worlds where {condition}", []).append(entry)
             print(scenario.key, degree, flush=True)
     print("mean E1 (s.d.; share of worlds below the printed number)")
-    print("\t".join(["reading", *(scenario.key for scenario in ROWS)]))
-    print("\t".join(["printed", *(f"{row.value('e1', np.inf):.2f}" for row in ROWS.values())]))
+    print("\t".join(["reading", *(scenario.key for scenario in E1)]))
+    print("\t".join(["printed", *(f"{e1:.2f}" for e1 in E1.values())]))
     for reading, entries in table.items():
         print("\t".join([reading, *entries]))
 

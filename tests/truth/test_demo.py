@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.truth.demo import LABS, light_tunnel, run_demo
+from jigsaw_crl.truth.demo import LABS, light_tunnel
 
 
 def test_the_world_has_the_order_and_the_labs_of_the_light_tunnel():
@@ -57,12 +55,3 @@ def test_jigsaw_is_no_worse_than_the_paper_s_method(tmp_path, capsys):
     assert ours["f1"] == 1.0
     assert paper["f1"] <= ours["f1"]
     assert said["across"] == ["blue", "red"]
-
-
-def test_a_larger_world_can_be_asked_for(tmp_path):
-    assert len(run_demo(tmp_path / "out", latent=8, clients=5).result.fragments) == 5
-
-
-def test_latent_without_clients_is_refused(tmp_path):
-    with pytest.raises(jc.InputError, match="only one of"):
-        run_demo(tmp_path / "out", latent=8)

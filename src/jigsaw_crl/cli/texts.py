@@ -158,8 +158,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "rehearse.out": ("DIR", "Result folder."),
     # Simulated worlds.
     "demo.out": ("DIR", "Folder for the result."),
-    "demo.latent": ("P", "A larger world."),
-    "demo.clients": ("K", "Its clients."),
     "simulate.out": ("DIR", "Study folder to write; must be new."),
     "setting": (None, "A world of the paper."),
     "latent": ("P", "Latents P."),

@@ -35,15 +35,13 @@ def register(app: typer.Typer) -> None:
 def demo(
     *,
     out: Path = Path("jigsaw-demo"),
-    latent: int | None = None,
-    clients: int | None = None,
     force: bool = False,
     as_json: bool = False,
 ) -> None:
     """The main job on an embedded study: recover, explain, report."""
     from jigsaw_crl.truth.demo import ROWS, SIMULATED, run_demo
 
-    made = run_demo(out, latent, clients, force=force)
+    made = run_demo(out, force=force)
     order, report = made.result.order, made.folder / "report.html"
     certificate = None if made.across is None else order.explain(*made.across)
 

@@ -114,18 +114,9 @@ def init_federation(
     admin: str = "coordinator@jigsaw.local",
 ) -> Federation:
     """Write the provisioning project, the certificates and the hardened kits.
-
-    Parameters
-    ----------
-    folder : Path
-        New folder. It holds private keys: the authority's in `authority`, the participants' in
-        their kits.
-    sites : sequence of str
-        Names of the sites, which are their clients' names.
-    server, port : str, int
-        Under which sites reach the coordinator.
-    admin : str
-        E-mail address of the person who starts rounds.
+    The new folder holds private keys: the authority's in `authority`, the participants' in their
+    kits. Sites are named after their clients, and the admin, who starts rounds, by an e-mail
+    address.
     """
     require_nvflare()
     for site in sites:

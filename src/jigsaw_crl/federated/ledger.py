@@ -202,15 +202,8 @@ def receive_signed(
 
     Gives the fragments by client, their provenance for a result, and a function to be called after
     the result was written. No other run can use the log until the block ends.
-
-    Parameters
-    ----------
-    paths : iterable of path
-    keys : path
-        The coordinator's list of site keys; its log is beside it.
-    round_name : str
-    again : bool
-        Accept the fragments that were the last ones used, to make their result once more.
+    The log is beside `keys`, the coordinator's list of site keys. With `again`, the fragments that
+    were the last ones used are accepted, to make their result once more.
     """
     check_name(round_name, "round")
     listed = read_key_list(keys)

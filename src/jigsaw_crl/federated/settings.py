@@ -50,22 +50,11 @@ def check_name(name: object, what: str) -> str:
 
 @dataclass(frozen=True)
 class RoundOptions:
-    """Options of a round.
+    """Options of a round; one that was interrupted continues under the same name.
 
-    Parameters
-    ----------
-    round_name : str
-        Names the result folder. A round that was interrupted continues under the same name.
-    min_sites : int
-        With fewer fragments there is no result.
-    timeout : int
-        Seconds that sites have to answer once they were asked.
-    max_age : float, optional
-        Seconds; older fragments are stale.
-    method : {"null-cone", "paper"}
-        Of `assemble`.
-    again : bool
-        Run a round again that has a result, and replace it.
+    Sites have `timeout` seconds to answer once they were asked, and fragments that are older than
+    `max_age` seconds are stale. With fewer than `min_sites` fragments there is no result. `again`
+    runs a round that has a result once more, and replaces it.
     """
 
     round_name: str
@@ -100,21 +89,7 @@ _Count = Annotated[WholeNumber, Field(ge=1)]
 
 
 class SiteSettings(Document):
-    """What a site decides.
-
-    Parameters
-    ----------
-    fragment : Path
-        File of the finished fragment. `{site}` stands for the site's name, because in a simulation
-        all sites share one file of settings.
-    most_bytes : int
-        A larger fragment is not sent.
-    min_rows : int
-        A fragment with a regime of fewer rows is not sent.
-    most_fragments : int or None
-        How many different fragments are sent, in all rounds together; then no new one. None: no
-        limit.
-    """
+    """What a site decides."""
 
     kind = "settings file"
     remedy = (
@@ -122,9 +97,13 @@ class SiteSettings(Document):
         '"most_fragments" and "most_bytes" if needed.'
     )
 
+    # File of the finished fragment. `{site}` stands for the site's name: in a simulation all sites
+    # share one file of settings.
     fragment: _Path
+    # A larger fragment is not sent, nor one with a regime of fewer rows.
     most_bytes: _Count = MOST_BYTES
     min_rows: _Count = 1
+    # How many different fragments are sent, in all rounds together.
     most_fragments: _Count | None = None
 
     @property
@@ -134,32 +113,7 @@ class SiteSettings(Document):
 
 
 class CoordinatorSettings(Document):
-    """What the coordinator decides.
-
-    Parameters
-    ----------
-    sites : tuple of str
-        All sites that take part. One that does not answer is named as missing.
-    revoked : tuple of str
-        Sites that may not connect any more.
-    certificates : dict of str to str
-        SHA-256 of the certificate with which each site and admin may connect: the newest.
-    results : Path
-        Folder with one result folder per round.
-    keys : Path or None
-        List of the sites' keys. If given, only signed fragments are accepted.
-    sign : Path or None
-        The coordinator's private key. If given, results are signed.
-    most_bytes : int
-        Larger answers are refused.
-    most_labels : int
-        A fragment with more labels is refused before it is assembled.
-    most_pairs : int
-        Ordered pairs of labels of all sites together. Beyond, the sites that bring the most labels
-        that no other site has are refused until the rest fits.
-    witnesses : int or "fifth"
-        How many sites a verdict must rest on: see `assemble`.
-    """
+    """What the coordinator decides."""
 
     kind = "settings file"
     remedy = (
@@ -167,15 +121,23 @@ class CoordinatorSettings(Document):
         'with "keys", "sign", "most_bytes", "most_labels", "most_pairs" and "witnesses" if needed.'
     )
 
+    # All sites that take part, and those that may not connect any more.
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
     revoked: Annotated[tuple[str, ...], AfterValidator(_check_sites)] = ()
+    # SHA-256 of the certificate with which each site and admin may connect: the newest.
     certificates: Annotated[dict[str, str], Field(default_factory=dict)]
+    # Folder with one result folder per round.
     results: _Path
+    # List of the sites' keys: if given, only signed fragments are accepted. The coordinator's
+    # private key: if given, results are signed.
     keys: _Path | None = None
     sign: _Path | None = None
+    # Larger answers, and fragments with more labels, are refused. If all sites together have more
+    # ordered pairs of labels, those that bring the most labels of their own are refused.
     most_bytes: _Count = MOST_BYTES
     most_labels: _Count = MOST_LABELS
     most_pairs: _Count = MOST_PAIRS
+    # How many sites a verdict must rest on: see `assemble`.
     witnesses: _Count | Literal["fifth"] = "fifth"
 
     @property

@@ -119,22 +119,10 @@ def verify_result(
 ) -> Verification:
     """Check the digests, signatures, log, verdicts and files of a result.
 
-    Parameters
-    ----------
-    folder : Path
-    keys : KeyList, optional
-        Public keys of the sites and of the coordinator.
-    fragments : sequence of path
-        Fragments, signed or not, that the result should rest on: usually a site's own.
-    log : Path, optional
-        The coordinator's log of used fragments.
-    recompute : bool
-        Assemble the fragments again, and compare; without it nothing is verified.
-
-    Raises
-    ------
-    InputError
-        The folder cannot be read, or its last write was not finished.
+    `keys` has the public keys of the sites and of the coordinator, `fragments` are files that the
+    result should rest on, usually a site's own, and `log` is the coordinator's log. The fragments
+    are assembled again and compared; without it nothing is verified. A folder that cannot be read,
+    or whose last write was not finished, raises an `InputError`.
     """
     digests = _digests_of(folder)
     result = load_result(folder)

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import working
 from jigsaw_crl.pipeline import recover
 from jigsaw_crl.report.contents import relation_no_client_states
@@ -23,13 +22,10 @@ from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
 from jigsaw_crl.truth.metrics import global_f1, scored_pairs
-from jigsaw_crl.truth.simulate import World, random_world, world_from_graph
-
-__all__ = ["ROWS", "Comparison", "Demo", "light_tunnel", "run_demo"]
+from jigsaw_crl.truth.simulate import World, world_from_graph
 
 SEED = 1
 ROWS = 20_000
-COVERAGE = 0.6
 
 ACTUATORS = ("red", "green", "blue", "pol_1", "pol_2")
 # Cause, effect, weight.
@@ -52,21 +48,13 @@ SENSORS = (6, 5, 6, 5, 7)
 # What the report says of the data.
 SIMULATED = (
     "All rows are simulated from a fixed seed: the graph of the light tunnel is that of a real "
-    "experiment (or, with --latent, random), and weights, noise, sensors and clients are made up."
+    "experiment, and weights, noise, sensors and clients are made up."
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ancestor pairs of one method against the truth.
-
-    Parameters
-    ----------
-    method : str
-    f1 : float
-    right, wrong, missed : int
-        Numbers of pairs.
-    """
+    """Ancestor pairs of one method against the truth: E1, and how many are right or wrong."""
 
     method: str
     f1: float
@@ -77,18 +65,8 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demo has found.
-
-    Parameters
-    ----------
-    result : Result
-    comparison : tuple of Comparison
-        Ours, and the paper's method.
-    across : (str, str) or None
-        A relation that no single client could establish.
-    folder : Path
-        Result folder.
-    seconds : float
+    """What the demo has found: the result, ours and the paper's method beside the truth, and a
+    relation that no single client could establish.
     """
 
     result: Result
@@ -116,28 +94,15 @@ def light_tunnel(seed: int = SEED) -> World:
     )
 
 
-def run_demo(
-    out: str | Path = "jigsaw-demo",
-    latent: int | None = None,
-    clients: int | None = None,
-    *,
-    force: bool = False,
-) -> Demo:
-    """Recover an embedded study, compare it with the truth, and write the result and its report.
+def run_demo(out: str | Path = "jigsaw-demo", *, force: bool = False) -> Demo:
+    """Recover the embedded study, compare it with the truth, and write the result and its report.
 
-    Parameters
-    ----------
-    out : path
-        Folder for the result and its report.
-    latent, clients : int, optional
-        A random world of this size in place of the light tunnel.
-    force : bool
-        Overwrite files in `out` that this package did not write.
+    With `force`, files in the folder `out` that this package did not write are overwritten.
     """
     check_folder(Path(out), force=force)
     start = time.perf_counter()
-    world, name = _world(latent, clients)
-    study = Study(name, tuple(world.clients(ROWS, seed=SEED)))
+    world = light_tunnel()
+    study = Study("light tunnel", tuple(world.clients(ROWS, seed=SEED)))
     with working("recovering"):
         result = recover(study, seed=SEED).with_proposal()
         result = replace(result, provenance={**result.provenance, "simulated": SIMULATED})
@@ -149,16 +114,6 @@ def run_demo(
     across = relation_no_client_states(result.order)
     folder = result.save(out, force=force)
     return Demo(result, comparison, across, folder, time.perf_counter() - start)
-
-
-def _world(latent: int | None, clients: int | None) -> tuple[World, str]:
-    if latent is None and clients is None:
-        return light_tunnel(), "light tunnel"
-    if latent is None or clients is None:
-        raise InputError(
-            "only one of --latent and --clients is given", "Pass both, or neither for the tunnel."
-        )
-    return random_world(latent, clients, COVERAGE, SEED), f"{latent} latents, {clients} clients"
 
 
 def _compare(method: str, world: World, order: GlobalOrder) -> Comparison:

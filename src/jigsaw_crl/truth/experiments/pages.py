@@ -7,10 +7,10 @@ sample size and method. The page and its pictures are made from the file of cell
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from math import inf, sqrt
+from math import inf, nan, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,12 @@ from matplotlib.figure import Figure
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_file, write_text
-from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.truth.experiments.plan import LARGE_CLIENT, LARGEST, scenario_of
-from jigsaw_crl.truth.experiments.published import POPULATION, SAMPLE_SIZES, TABLES, Row
+from jigsaw_crl.truth.experiments.plan import LARGE_CLIENT, LARGEST, printed, tables
 
 # Decimals in the file: two more than a page shows.
 DECIMALS = 4
 NAMES = {"e1": "E1", "e2": "E2", "e3": "E3", "seconds": "Runtime (s)"}
-ERRORS = ("e1", "e2", "e3")
+ERRORS = ["e1", "e2", "e3"]
 PLACE = ["scenario", "n", "method"]
 MINUS, NONE = "\N{MINUS SIGN}", "–"
 # A mean differs from a printed number when it is farther away than this many standard deviations
@@ -38,11 +36,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "paper": {"color": "#b04a00", "marker": "o", "linestyle": "--"},
     "null-cone": {"color": "#005a9c", "marker": "s", "linestyle": "-"},
 }
-
 # A DataFrame with the index `PLACE`, whose look-ups the types of pandas do not cover.
 Cells = Any
-# A printed number by metric and sample size; None where the paper prints none.
-Printed = Callable[[str, float], float | None]
 
 
 @dataclass(frozen=True)
@@ -101,136 +96,92 @@ def write_pages(cells: Cells, kind: str, out: Path) -> Pages:
     """Write the file of cells, and from it the page and the pictures."""
     results = write_text(out / "results.csv", cells.to_csv())
     cells = read_results(results)  # the page shows the rounded numbers of the file
-    known = _unique(cells, "scenario")
-    pictures, sections = list[Path](), list[str]()
-    printed: dict[str, Printed] = {}
-    if kind == "figures":
-        title = "Figures: E1, E2 and E3 against the sample size"
-        text = "The paper's figures are pictures without printed numbers; its text states the "
-        text += "values at n = ∞."
-        for key in known:
-            printed[key] = _population
-            name, _, noise = key.partition("-")
-            head = f"Setting {name}, {noise.capitalize()} noise"
-            pictures.append(out / f"{key}.png")
-            _plot(pictures[-1], head, cells, {"": (key, _population)})
-            lines = [_line(cells, key, m, n, _population) for m in ERRORS for n in _sizes(cells)]
-            sections += _section(head, _header(cells), lines, text, pictures[-1])
-    else:
+    title = "Figures: E1, E2 and E3 against the sample size"
+    drawn = {key: (key, [key]) for key in _unique(cells, "scenario")}
+    if kind == "tables":
         title = "Tables 1 to 3: sensitivity to p, K and q"
-        for table in TABLES:
-            rows = {r: scenario_of(r).key for r in table.rows if scenario_of(r).key in known}
-            if not rows:
-                continue
-            printed |= {key: row.value for row, key in rows.items()}
-            head = f"Table {table.number}: sensitivity to {table.varies}"
-            pictures.append(out / f"table-{table.number}.png")
-            names = {row: f"{row.changed(table.varies):g}" for row in rows}
-            panels = {f"{table.varies} = {names[r]}": (rows[r], r.value) for r in rows}
-            _plot(pictures[-1], head, cells, panels)
-            lines = [[names[r], *line] for r in rows for line in _row_lines(cells, r)]
-            header = [table.varies, *_header(cells)]
-            sections += _section(head, header, lines, "", pictures[-1])
-    page_lines = [f"# {title}", "", *_intro(cells), *_summary(cells, printed), *sections]
-    page = write_text(out / f"{kind}.md", "\n".join(page_lines))
-    return Pages(results, page, tuple(pictures))
+        drawn = {
+            f"table-{number}": (f"Table {number}: sensitivity to {varies}", found)
+            for number, (varies, worlds) in enumerate(tables().items(), start=1)
+            if (found := [s.key for s in worlds if s.key in _unique(cells, "scenario")])
+        }
+    lines = [f"# {title}", "", *_intro(cells)]
+    for name, (head, keys) in drawn.items():
+        _plot(out / f"{name}.png", head, cells, keys)
+        lines += [f"![{head}]({name}.png)", ""]
+    every = pd.DataFrame(_line(cells, *place) for place in _places(cells))
+    shown = every.drop(columns=["far"])
+    lines += ["## Summary", "", *_markdown(_summary(cells, every)), "## All cells", ""]
+    page = write_text(out / f"{kind}.md", "\n".join([*lines, *_markdown(shown)]))
+    return Pages(results, page, tuple(out / f"{name}.png" for name in drawn))
 
 
 def _unique(cells: Cells, level: str) -> list[Any]:
     return list(cells.index.get_level_values(level).unique())
 
 
-def _sizes(cells: Cells) -> list[float]:
-    return sorted(_unique(cells, "n"))
+def _places(cells: Cells) -> list[tuple[str, str, float]]:
+    """Scenario, metric and n of every line; runtimes in the population only."""
+    every = product(_unique(cells, "scenario"), NAMES, sorted(_unique(cells, "n")))
+    return [(key, metric, n) for key, metric, n in every if metric in ERRORS or n == inf]
 
 
-def _population(metric: str, n: float) -> float | None:
-    """What the paper states of its figures."""
-    return POPULATION[metric] if n == inf else None
+def _markdown(frame: pd.DataFrame) -> list[str]:
+    rows: Iterable[Iterable[str]] = frame.itertuples(index=False)
+    rule = "|" + " --- |" * len(frame.columns)
+    return [
+        f"| {' | '.join(frame.columns)} |",
+        rule,
+        *(f"| {' | '.join(map(str, row))} |" for row in rows),
+        "",
+    ]
 
 
-def _row_lines(cells: Cells, row: Row) -> list[list[str]]:
-    """The lines of one row of a printed table: every metric at every n, and the runtime."""
-    key = scenario_of(row).key
-    lines = [_line(cells, key, m, n, row.value) for m in ERRORS for n in SAMPLE_SIZES]
-    return [*lines, _line(cells, key, "seconds", inf, lambda *_: row.seconds)]
-
-
-def _section(
-    title: str,
-    header: Sequence[str],
-    lines: Sequence[Sequence[str]],
-    text: str = "",
-    picture: Path | None = None,
-) -> list[str]:
-    """A heading, a picture, a text and a table."""
-    found = [f"## {title}", ""]
-    found += [] if picture is None else [f"![{title}]({picture.name})", ""]
-    found += [text, ""] if text else []
-    found += ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    return [*found, *("| " + " | ".join(line) + " |" for line in lines), ""]
-
-
-def _header(cells: Cells) -> list[str]:
-    columns = ["metric", "n", "printed"]
+def _line(cells: Cells, key: str, metric: str, n: float) -> dict[str, Any]:
+    """One line of the large table: the printed number, and the cell of every method."""
+    value = printed().get((key, metric, n), nan)
+    line: dict[str, Any] = {
+        "worlds": key,
+        "metric": NAMES[metric],
+        "n": _size(n),
+        "printed": _number(value),
+    }
+    line["far"] = nan
     for method in _unique(cells, "method"):
-        columns.append(f"{method}: mean ± s.e. (runs)")
+        found = (key, n, method) in cells.index
+        cell = cells.loc[(key, n, method)] if found else dict.fromkeys(cells.columns, nan)
+        runs = f" ({cell['replicates']:.0f})" if found else ""
+        line[f"{method}: mean ± s.e. (runs)"] = _with_error(cell, metric) + runs
         if method == "paper":
-            columns += ["difference", "in s.d. of a run", "τ", "stopped early"]
-    return columns
-
-
-def _line(cells: Cells, key: str, metric: str, n: float, printed: Printed) -> list[str]:
-    value = printed(metric, n)
-    line = [NAMES[metric], _size(n), NONE if value is None else f"{value:.2f}"]
-    for method in _unique(cells, "method"):
-        if (key, n, method) not in cells.index:
-            line += [NONE] * (5 if method == "paper" else 1)
-            continue
-        cell = cells.loc[(key, n, method)]
-        line.append(f"{_with_error(cell, metric)} ({cell['replicates']:.0f})")
-        if method == "paper":
-            gap = None if value is None else cell[metric] - value
-            unit = spread(cell, metric)
-            line.append(NONE if gap is None else _signed(gap))
-            line.append(NONE if gap is None or not unit else _signed(gap / unit, 1))
-            line.append(NONE if pd.isna(cell["tau"]) else f"{cell['tau']:g}")
-            early = f"{cell['stopped']:.0f} of {cell['clients']:.0f}"
-            line.append(early if cell["stopped"] else "0")
+            gap, unit = cell[metric] - value, spread(cell, metric)
+            early = f"{cell['stopped']:.0f} of {cell['clients']:.0f}" if cell["stopped"] else "0"
+            line["difference"] = _number(gap, "+.2f")
+            line["in s.d. of a run"] = _number(gap / unit if unit else nan, "+.1f")
+            line["τ"] = _number(cell["tau"], "g")
+            line["stopped early"] = early if found else NONE
+            line["far"] = nan if pd.isna(gap) else float(abs(gap) > FAR * unit + ROUNDING)
     return line
 
 
-def _summary(cells: Cells, printed: Mapping[str, Printed]) -> list[str]:
+def _summary(cells: Cells, every: pd.DataFrame) -> pd.DataFrame:
     """Means over all families of worlds, and how many cells differ from the printed number."""
-    methods, lines = _unique(cells, "method"), []
-    for metric, n in product(ERRORS, _sizes(cells)):
-        # The printed mean is over the families that the paper's method was run on.
-        beside = "paper" if "paper" in methods else methods[0]
-        known = {
-            key: of(metric, n) for key, of in printed.items() if (key, n, beside) in cells.index
-        }
-        values = {key: value for key, value in known.items() if value is not None}
-        line = [NAMES[metric], _size(n), _mean(pd.Series(values, dtype=float))]
-        for method in methods:
-            at = [key for key in printed if (key, n, method) in cells.index]
-            line.append(_mean(cells.loc[[(key, n, method) for key in at], metric]))
+    means = cells.groupby(["n", "method"])[ERRORS].mean()
+    values = printed()[printed().index.get_level_values(0).isin(_unique(cells, "scenario"))]
+    rows = []
+    for metric, n in product(ERRORS, sorted(_unique(cells, "n"))):
+        known = values[(values.index.get_level_values(1) == metric)]
+        row = {"metric": NAMES[metric], "n": _size(n)}
+        row["printed"] = _number(known[known.index.get_level_values(2) == n].mean())
+        for method in _unique(cells, "method"):
+            row[method] = _number(means[metric].get((n, method), nan))
             if method == "paper":
-                far = 0
-                for key, value in values.items():
-                    cell = cells.loc[(key, n, method)]
-                    far += abs(cell[metric] - value) > FAR * spread(cell, metric) + ROUNDING
-                line.append(f"{far} of {len(values)}" if values else NONE)
-        lines.append(line)
-    header = ["metric", "n", "printed"]
-    for method in methods:
-        header += [method, "cells that differ"] if method == "paper" else [method]
-    text = f"Means over {pluralise(len(printed), 'family', 'families')} of worlds."
-    if "paper" in methods:
-        text += (
-            f" A cell differs when the printed number, which is a single run, is more than {FAR:g} "
-            "standard deviations of a run away from our mean."
-        )
-    return _section("Summary", header, lines, text)
+                own = every[(every["metric"] == NAMES[metric]) & (every["n"] == _size(n))]["far"]
+                judged = own.dropna()
+                row["cells that differ"] = (
+                    f"{judged.sum():.0f} of {len(judged)}" if len(judged) else NONE
+                )
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _intro(cells: Cells) -> list[str]:
@@ -239,7 +190,9 @@ def _intro(cells: Cells) -> list[str]:
     lines = [
         "Every cell is a mean over runs ± its standard error. The paper prints one run per cell. "
         "All methods get the same data. Last run: "
-        f"{'; '.join(f'{m} on {d}' for m, d in days.items())}. Runtimes depend on the machine.",
+        f"{'; '.join(f'{m} on {d}' for m, d in days.items())}. Runtimes depend on the machine. "
+        f"A cell differs when the printed number is more than {FAR:g} standard deviations of a run "
+        "away from our mean.",
         "",
     ]
     if "paper" in methods:
@@ -256,7 +209,7 @@ def _intro(cells: Cells) -> list[str]:
         ]
     missing = [
         f"{key} by {method} at n = {_size(n)}"
-        for key, method, n in product(_unique(cells, "scenario"), methods, _sizes(cells))
+        for key, method, n in product(_unique(cells, "scenario"), methods, _unique(cells, "n"))
         if (key, n, method) not in cells.index
     ]
     return [*lines, f"Not run: {'; '.join(missing)}.", ""] if missing else lines
@@ -264,31 +217,24 @@ def _intro(cells: Cells) -> list[str]:
 
 def headline_table(cells: Cells) -> str:
     """E1 of both methods at each p of Table 1, beside the printed numbers, in Markdown."""
-
-    def found(row: Row, n: float, method: str) -> str:
-        place = (scenario_of(row).key, n, method)
-        return _with_error(cells.loc[place], "e1") if place in cells.index else NONE
-
-    low, high = 10**4, 10**6
-    header = ["latents", f"null-cone, {_size(low)} rows", f"paper's method, {_size(low)} rows"]
-    header += [f"paper's method, {_size(high)} rows", f"printed, {_size(low)} rows"]
-    header += [f"printed, {_size(high)} rows"]
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    for row in TABLES[0].rows:
-        ours = [found(row, low, "null-cone"), found(row, low, "paper"), found(row, high, "paper")]
-        printed = [f"{row.value('e1', n):.2f}" for n in (low, high)]
-        line = " | ".join([*ours, *printed]).replace("0.", ".")
-        lines.append(f"| {row.n_latent} | {line} |")
-    return "\n".join(lines)
+    rows, many = [], {n: f"{_size(n)} rows" for n in (10**4, 10**6)}
+    for scenario in tables()["p"]:
+        row = {"latents": str(scenario.n_latent)}
+        for method, n in (("null-cone", 10**4), ("paper", 10**4), ("paper", 10**6)):
+            name = "null-cone" if method == "null-cone" else "paper's method"
+            row[f"{name}, {many[n]}"] = _with_error(cells.loc[(scenario.key, n, method)], "e1")
+        row |= {f"printed, {many[n]}": _number(printed()[scenario.key, "e1", n]) for n in many}
+        rows.append({name: text.replace("0.", ".") for name, text in row.items()})
+    return "\n".join(_markdown(pd.DataFrame(rows))[:-1]).replace(" --- |", "---|")
 
 
 def _with_error(cell: Any, metric: str) -> str:
     error = cell[f"{metric}_error"]
-    return f"{cell[metric]:.2f}" + ("" if pd.isna(error) else f" ± {error:.2f}")
+    return _number(cell[metric]) + ("" if pd.isna(error) else f" ± {error:.2f}")
 
 
-def _mean(values: pd.Series) -> str:
-    return f"{values.mean():.2f}" if len(values) else NONE
+def _number(x: float, form: str = ".2f") -> str:
+    return NONE if pd.isna(x) else f"{x:{form}}".replace("-", MINUS)
 
 
 def _size(n: float) -> str:
@@ -300,42 +246,34 @@ def _size(n: float) -> str:
     return f"10{up}" if head == "1" else f"{head}·10{up}"
 
 
-def _signed(x: float, decimals: int = 2) -> str:
-    return f"{x:+.{decimals}f}".replace("-", MINUS)
-
-
 # -- pictures -------------------------------------------------------------------------------------
 
 
-def _plot(path: Path, title: str, cells: Cells, columns: Mapping[str, tuple[str, Printed]]) -> None:
-    """Draw E1, E2 and E3 against n, one column of panels for each scenario and its printed values.
+def _plot(path: Path, title: str, cells: Cells, keys: list[str]) -> None:
+    """Draw E1, E2 and E3 against n, one column of panels for each scenario.
 
     The population is drawn one decade to the right of the largest sample.
     """
-    finite = [n for n in _sizes(cells) if n < inf]
-    end = 10 * finite[-1] if finite else 10
-    figure = Figure(figsize=(3 + 2.4 * len(columns), 7.2), layout="constrained")
-    axes = figure.subplots(3, len(columns), sharex=True, sharey=True, squeeze=False)
-    for column, (head, (key, printed)) in zip(axes.T, columns.items(), strict=True):
-        column[0].set_title(head, fontsize=10)
-        column[-1].set_xlabel("$n$")
-        for axis, metric in zip(column, ERRORS, strict=True):
-            axis.set(xscale="log", xlim=(min(finite, default=1) / 2, 2 * end), ylim=(-0.04, 1.04))
-            axis.set_ylabel(f"${metric.upper()[0]}_{metric[1]}$")
-            for method in _unique(cells, "method"):
-                at = [n for n in (*finite, inf) if (key, n, method) in cells.index]
-                found = cells.loc[[(key, n, method) for n in at]]
-                x, error = [min(n, end) for n in at], found[f"{metric}_error"].fillna(0.0)
-                style = {**STYLES[method], "capsize": 2, "markersize": 4, "linewidth": 1.2}
-                axis.errorbar(x, found[metric], yerr=error, label=method, **style)
-            marks = {
-                min(n, end): y for n in (*finite, inf) if (y := printed(metric, n)) is not None
-            }
-            axis.plot(list(marks), list(marks.values()), "kx", label="printed in the paper")
-            axis.set_xticks([*finite, end], [*map(_size, finite), "∞"], rotation=60, fontsize=8)
-            axis.minorticks_off()
-            axis.grid(alpha=0.25)
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    sizes = sorted(_unique(cells, "n"))
+    at = {n: n if n < inf else 10 * max([1.0, *sizes[:-1]]) for n in sizes}
+    figure = Figure(figsize=(3 + 2.4 * len(keys), 7.2), layout="constrained")
+    axes = figure.subplots(3, len(keys), sharex=True, sharey=True, squeeze=False)
+    for (row, metric), (column, key) in product(enumerate(ERRORS), enumerate(keys)):
+        axis = axes[row, column]
+        axis.set(xscale="log", xlim=(at[sizes[0]] / 2, 2 * at[sizes[-1]]), ylim=(-0.04, 1.04))
+        axis.set(ylabel=NAMES[metric], title=key if row == 0 else "")
+        for method in _unique(cells, "method"):
+            places = [(key, n, method) for n in sizes if (key, n, method) in cells.index]
+            found, x = cells.loc[places], [at[n] for _, n, _ in places]
+            style = {**STYLES[method], "capsize": 2, "markersize": 4, "linewidth": 1.2}
+            error = found[f"{metric}_error"].fillna(0.0)
+            axis.errorbar(x, found[metric], yerr=error, label=method, **style)
+        marks = [printed().get((key, metric, n), nan) for n in sizes]
+        axis.plot(list(at.values()), marks, "kx", label="printed in the paper")
+        axis.set_xticks(list(at.values()), list(map(_size, sizes)), rotation=60, fontsize=8)
+        axis.minorticks_off()
+        axis.grid(alpha=0.25)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     figure.suptitle(title, fontsize=11)
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", dpi=90, metadata={"Software": None})

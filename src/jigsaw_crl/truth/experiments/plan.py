@@ -1,24 +1,30 @@
-"""Plans of experiments: worlds, sample sizes, replicates, and the seed of each task.
+"""Plans of experiments: worlds, sample sizes, replicates, seeds, and what the paper prints.
 
-A sample size of infinity is the population.
+A sample size of infinity is the population. Tables 1 to 3 are one run each and carry no standard
+error. The figures are pictures without numbers; the text states E1 = 1 and E2 = E3 = 0 at n = ∞.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from itertools import product
 from math import inf
+from typing import Any
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.baseline import TAU_GRID
-from jigsaw_crl.truth.experiments.published import SAMPLE_SIZES, TABLES, Row
 from jigsaw_crl.truth.simulate import SETTINGS, World, random_world, setting
 
 # The root of every seed; another number gives another set of replicates.
 ROOT = 20_260_101
+NOISES = ("gaussian", "laplace")
 # With more latents per client than this, only the largest candidates for τ are tried. There the
 # search at a small τ takes most of the time, and it scores worst: in a run with the whole grid the
 # best candidate was among the three largest at every n.
@@ -49,9 +55,33 @@ class Scenario:
         return random_world(self.n_latent, self.n_clients, self.coverage, seed)
 
 
-def scenario_of(row: Row) -> Scenario:
-    """The random worlds behind a row of the tables."""
-    return Scenario("gaussian", None, row.n_latent, row.n_clients, row.coverage)
+@cache
+def printed() -> Any:
+    """A Series of the printed numbers by scenario, metric and n; "seconds" is the runtime."""
+    found = pd.read_csv(str(files("jigsaw_crl.truth") / "data" / "printed.csv"))
+    worlds = found[["p", "K", "q"]].itertuples(index=False)
+    found["scenario"] = [Scenario("gaussian", None, *world).key for world in worlds]
+    tables = found.set_index(["scenario", "metric", "n"])["printed"]
+    stated = {
+        (f"{name}-{noise}", metric, inf): float(metric == "e1")
+        for name, noise, metric in product(SETTINGS, NOISES, ("e1", "e2", "e3"))
+    }
+    return pd.concat([tables, pd.Series(stated)])
+
+
+def tables() -> dict[str, tuple[Scenario, ...]]:
+    """The worlds of Tables 1, 2 and 3, by what varies in them."""
+    found = pd.read_csv(str(files("jigsaw_crl.truth") / "data" / "printed.csv"))
+    worlds = found[["p", "K", "q"]].drop_duplicates()
+    usual = {"p": 20, "K": 15, "q": 0.6}
+    return {
+        varies: tuple(
+            Scenario("gaussian", None, *world)
+            for world in worlds.itertuples(index=False)
+            if all(getattr(world, x) == usual[x] for x in usual if x != varies)
+        )
+        for varies in usual
+    }
 
 
 @dataclass(frozen=True)
@@ -81,21 +111,8 @@ class Task:
 class Plan:
     """An experiment: everything that its numbers depend on.
 
-    Parameters
-    ----------
-    kind : {"figures", "tables"}
-    scenarios : tuple of Scenario
-    sizes : tuple of float
-        Sample sizes.
-    replicates : int
-        Evaluations per scenario and size.
-    calibration_runs : int
-        Extra runs per scenario and size for the choice of τ.
-    grid : tuple of float
-        Candidates for τ, ascending.
-    budget : int
-        Number of label sets that the paper's search may try per client.
-    methods : tuple of str
+    Each scenario and sample size has `replicates` evaluations, and `calibration_runs` extra runs to
+    choose τ from the ascending grid. The paper's search may try `budget` label sets per client.
     """
 
     kind: str
@@ -143,10 +160,9 @@ def plan_of(
     """
     if kind == "figures":
         sizes = (10**3, 5 * 10**3, 10**4, 5 * 10**4, 10**5, 5 * 10**5, 10**6, inf)
-        noises = ("gaussian", "laplace")
         plan = Plan(
             kind=kind,
-            scenarios=tuple(Scenario(noise, name) for name in SETTINGS for noise in noises),
+            scenarios=tuple(Scenario(noise, name) for name in SETTINGS for noise in NOISES),
             sizes=(*sizes[:-1:2], inf) if quick else sizes,
             replicates=5 if quick else 30,
             calibration_runs=3 if quick else 10,
@@ -155,11 +171,11 @@ def plan_of(
             methods=methods,
         )
     elif kind == "tables":
-        rows = {scenario_of(row) for table in TABLES for row in table.rows}
+        worlds = {scenario for rows in tables().values() for scenario in rows}
         plan = Plan(
             kind=kind,
-            scenarios=tuple(sorted(rows, key=lambda s: (s.n_latent, s.n_clients, s.coverage))),
-            sizes=SAMPLE_SIZES,
+            scenarios=tuple(sorted(worlds, key=lambda s: (s.n_latent, s.n_clients, s.coverage))),
+            sizes=(10**4, 5 * 10**4, 10**5, 5 * 10**5, 10**6, inf),
             replicates=2 if quick else 20,
             calibration_runs=2 if quick else 10,
             grid=TAU_GRID[1::2] if quick else TAU_GRID,
@@ -177,9 +193,8 @@ def plan_of(
 
 def _part(plan: Plan, name: str) -> list[Scenario]:
     """The scenarios of a part of a plan, by its name."""
-    tables = {table.varies: [scenario_of(row) for row in table.rows] for table in TABLES}
-    if plan.kind == "tables" and name in tables:
-        return tables[name]
+    if plan.kind == "tables" and name in tables():
+        return list(tables()[name])
     found = [s for s in plan.scenarios if name in (s.setting, s.key, s.key.rpartition("-")[0])]
     if not found:
         keys = ", ".join(s.key for s in plan.scenarios)

@@ -202,7 +202,7 @@ def _tau(task: Task, found: pd.DataFrame) -> float | None:
     own = found[(found["scenario"] == task.scenario.key) & (found["n"] == task.n)]
     # math.fsum: ties do not depend on the order of the runs. The τ nearest to the default wins.
     scores = (own["e1"] - own["e2"] - own["e3"]).groupby(own["tau"]).agg(fsum)
-    ties = [float(tau) for tau, score in scores.items() if score == scores.max()]
+    ties = [float(str(tau)) for tau, score in scores.items() if score == scores.max()]
     return min(ties, key=lambda tau: (round(abs(tau - baseline.DEFAULT_TAU), 12), tau))
 
 

@@ -34,14 +34,8 @@ class Marginal:
 class SEM(ReadOnlyArrays):
     """A linear structural equation model `Z = A Z + E` with independent noises.
 
-    Parameters
-    ----------
-    A : array, shape (p, p)
-        `A[i, j]` is the direct effect of j on i; acyclic.
-    variances : array, shape (p,)
-        Diagonal of Σ.
-    means : array, shape (p,)
-        Mean of E; zero unless an intervention moves it.
+    A has shape (p, p); the variances are the diagonal of Σ, and the means those of E: zero unless
+    an intervention moves them.
     """
 
     A: FloatArray
@@ -96,16 +90,8 @@ class SEM(ReadOnlyArrays):
 class Change:
     """The change that an intervention makes to its target's equation.
 
-    Parameters
-    ----------
-    target : int
-        The node.
-    weights : array, shape (p,)
-        Δa, supported on the parents of the target.
-    variance : float
-        Δσ.
-    mean : float
-        Shift of the noise's mean.
+    The weights are Δa, supported on the parents of the target, the variance is Δσ, and the mean the
+    shift of the noise's mean.
     """
 
     target: int
