@@ -61,13 +61,6 @@ def test_the_number_of_blas_threads_outside_does_not_change_the_result():
 
 
 @pytest.mark.slow
-def test_the_paper_method_is_the_same_for_any_number_of_workers():
-    clients = study(5_000)
-    alone = everything(jc.recover(clients, method="paper"))
-    assert everything(jc.recover(clients, method="paper", n_jobs=2)) == alone
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
 @pytest.mark.parametrize("n", [60, 300])
 def test_a_label_that_is_silent_at_every_client_is_in_no_verdict(kind, shift, n):

@@ -61,32 +61,6 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_nearly_the_same():
     assert np.abs(one.probabilities - other.probabilities).max() < 0.15
 
 
-def test_null_cone_is_another_name_for_the_default():
-    fragments = perfect(small_world(1))
-    assert_same(assemble(fragments), assemble(fragments, method="null-cone"))
-
-
-def test_pairs_ancestors_and_descendants_are_the_decided_ones():
-    order = assemble(noisy(small_world(5), 0.15))
-    decided = {
-        (a, d)
-        for a in order.labels
-        for d in order.labels
-        if a != d and order.verdict(a, d) is Verdict.ANCESTOR
-    }
-    assert order.undetermined()
-    assert order.pairs() == decided
-    for label in order.labels:
-        assert order.ancestors(label) == {a for a, d in decided if d == label}
-        assert order.descendants(label) == {d for a, d in decided if a == label}
-    assert order.counts == {
-        "ancestor": len(decided),
-        "not ancestor": len(order) * (len(order) - 1) - len(decided) - len(order.undetermined()),
-        "undetermined": len(order.undetermined()),
-    }
-    assert f": {len(decided)} ancestor pairs, " in repr(order)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [lambda world: noisy(world, 0.2), lambda world: perfect(world)[:4]]

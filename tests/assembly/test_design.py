@@ -52,20 +52,6 @@ def test_designed_clients_settle_everything_sooner_than_random_ones():
     assert 3 * needed["designed"] < needed["random"]
 
 
-def test_a_proposal_names_what_it_settles_and_what_it_cannot():
-    _, order = start(1)
-    proposal = next_client(order, 6)
-    assert len(proposal.labels) == 6
-    assert proposal.expected_gain > 0
-    opened = order.undetermined()
-    assert set(proposal.settles) <= opened
-    assert set(proposal.cannot) <= opened - set(proposal.settles)
-    assert proposal.undetermined == len(opened)
-    for pair in proposal.settles:
-        assert set(pair) <= set(proposal.labels)
-    assert "bits" in str(proposal)
-
-
 @pytest.mark.slow
 @given(labs=labs(), size=st.integers(2, 6), seed=st.integers(0, 100))
 def test_a_proposal_concerns_open_pairs_of_known_labels(labs, size, seed):

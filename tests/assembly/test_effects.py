@@ -161,12 +161,6 @@ def test_without_hard_interventions_there_are_no_effects(world):
         result.predict_shift({result.order.labels[0]: 1.0})
 
 
-def test_effects_survive_saving(result, tmp_path):
-    again = jc.load_result(result.save(tmp_path))
-    assert again.effects.equals(result.effects)
-    assert again.order.to_frame().equals(result.order.to_frame())
-
-
 def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
     # a → k → d, and nobody has k together with a or with d: the effect of a on d may go through k.
     a, k, d = range(3)
@@ -228,21 +222,6 @@ def test_a_total_effect_lies_in_its_interval(result):
     frame = replace(result, order=order).effects
     assert (frame.total[frame.verdict == "not ancestor"] == 0).all()
     assert ((frame.low <= frame.total) & (frame.total <= frame.high)).all()
-
-
-def test_notes_about_sites_reach_the_order_and_many_are_one_a_site(world, result):
-    fragments = upwards(world, result)
-    liar = max(fragments, key=lambda f: int(f.hard.total.known.sum()))
-    value = liar.hard.total.value + 3.0
-    lied = [fragment_with(f, value) if f is liar else f for f in fragments]
-    pooled = pool_effects(*used(lied))
-    about = [n for n in pooled.notes if n.startswith(liar.client) and "stands apart" in n]
-    assert len(about) == 1
-    assert len(pooled.notes) <= len(fragments) + len(result.order.labels)
-    order = assemble(lied)
-    assert order.effects is not None
-    assert order.effects.notes
-    assert set(order.effects.notes) <= set(order.notes)
 
 
 def test_an_explanation_states_the_total_effect_and_its_sites(result):

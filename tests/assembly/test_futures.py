@@ -115,11 +115,6 @@ def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_im
     assert np.argwhere(found).tolist() == [[1, 2], [2, 0], [2, 1]]
 
 
-def test_chances_do_not_change_from_call_to_call():
-    _, result = study(71)
-    assert jc.next_client(result.order) == jc.next_client(result.order)
-
-
 def test_every_open_pair_gets_clients_whose_rows_may_help_or_the_reason_why_not():
     _, result = study(70)
     order = result.order
@@ -147,13 +142,6 @@ def test_a_pair_in_one_district_gets_no_number_of_rows():
     order = jc.recover(world.clients(n_samples=20_000)).order
     assert {("a", "b"), ("b", "a")} <= order.undetermined()
     assert any("hidden causes join" in told for told in jc.next_client(order).more_rows)
-
-
-def test_exact_moments_need_no_rows():
-    world = jc.simulate.setting("A", 0)
-    order = jc.recover([world.client(0), world.client(4)]).order
-    assert order.undetermined()
-    assert jc.next_client(order).more_rows == ()
 
 
 def test_where_nobody_says_anything_a_client_is_taken_to_be_right():

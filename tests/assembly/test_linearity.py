@@ -67,18 +67,6 @@ def test_a_linear_system_of_laplace_noise_is_not_withheld():
     assert jc.metrics.global_f1(world.order, result.order) > 0.9
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [300, 1000, 10_000])
-def test_clients_of_linear_worlds_seldom_lean(n):
-    leaning = 0
-    for seed in range(4):
-        world = jc.simulate.random_world(12, 6, 0.6, 900 + seed)
-        fragments = [jc.recover_fragment(c) for c in world.clients(n, seed=seed)]
-        leaning += sum(f.check == "leaning-lines" for x in fragments for f in x.findings)
-        assert not leaning_clients(fragments)
-    assert leaning <= 3
-
-
 @pytest.mark.parametrize(("clients", "labels", "told"), [(1, 1, 0), (6, 1, 0), (6, 4, 6)])
 def test_one_leaning_label_proves_nothing_at_many_clients_and_many_labels_do(clients, labels, told):
     world = jc.simulate.random_world(6, 6, 0.8, 3)

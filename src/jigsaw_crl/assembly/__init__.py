@@ -1,30 +1,28 @@
 """From fragments to one global order, with a verdict and a certificate for every pair.
 
 ==============  ====================================================================
-`panel`         what the clients sent, in the coordinator's numbering; never edited
-`use`           how far it is used: trust, and what is set aside
+`panel`         what the clients sent, never edited, and how far it is used
 `evidence`      what each client says under a use, and all of them together
 `missed`        how often a second direction is missed, estimated from the study
 `copies`, `linearity`, `dissent`  clients that sent the same, contradict the model,
                 or stand against the others
 `posterior/`    probabilities of orders, and trust in each client
 `entailment`    what follows from facts, and how
-`decision`      `decide`: the one rule of a verdict
+`verdict`       the answers, and `decide`: the one rule of a verdict
 `pairs`         `PairTable`: everything that is known about every pair
 `conclusion`    `conclude`: the one road from fragments to an order and its findings
 `order`         `GlobalOrder`: the result
-`effects`, `directions`, `apart`, `graph`, `bounds`  sizes of effects
-`explanation`, `certificate`  why a pair has its verdict, and is that right?
+`effects`, `directions`, `graph`, `bounds`  sizes of effects
+`explanation`   why a pair has its verdict, and is that right?
 `design`, `futures`  what further data would settle
 ==============  ====================================================================
 """
 
 from __future__ import annotations
 
-from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.conclusion import Conclusion, assemble, conclude
 from jigsaw_crl.assembly.design import Proposal, next_client
-from jigsaw_crl.assembly.explanation import check_certificate
+from jigsaw_crl.assembly.explanation import Certificate, check_certificate
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import Verdict
 

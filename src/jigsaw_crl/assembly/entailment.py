@@ -10,7 +10,7 @@ facts that it follows from, so that proofs are not circular.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -20,18 +20,74 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import csgraph_from_dense, dijkstra
 
-from jigsaw_crl.assembly.certificate import Fact, Step, say
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
-__all__ = ["Contradiction", "Facts", "NoProof", "Prover", "deduce"]
+__all__ = ["Contradiction", "Fact", "Facts", "NoProof", "Prover", "Step", "deduce", "say"]
 
 Routes = tuple[FloatArray, npt.NDArray[np.int32]]
 
 # What a step adds to a proof, as a doubt: a chain of firm facts is better than one that is not.
 STEP = 1e-3
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One label is an ancestor of another, or is not.
+
+    Parameters
+    ----------
+    subject, object : str
+    holds : bool
+    """
+
+    subject: str
+    object: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return f"{self.subject} is {'' if self.holds else 'not '}an ancestor of {self.object}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fact and why it holds.
+
+    Parameters
+    ----------
+    fact : Fact
+    rule : str
+        A key of `RULES`.
+    because : tuple of int
+        Earlier steps that it follows from, counted from 0.
+    client : str
+        The client whose candidates the rule uses.
+    about : tuple of str
+        The candidates.
+    supporting, contradicting : tuple of str
+        Clients whose own data state the fact, or its opposite.
+    log_bayes_factor : float or None
+        Pooled direct evidence that the subject is an ancestor (evidence mode).
+    excludes : str
+        The effects that a weighed "no" excludes, in words.
+    """
+
+    fact: Fact
+    rule: str
+    because: tuple[int, ...] = ()
+    client: str = ""
+    about: tuple[str, ...] = ()
+    supporting: tuple[str, ...] = ()
+    contradicting: tuple[str, ...] = ()
+    log_bayes_factor: float | None = None
+    excludes: str = ""
+
+
+def say(names: Sequence[str], word: str) -> str:
+    """ "lab-1 says yes", "lab-1, lab-2 say no"."""
+    return f"{', '.join(names)} {'say' if len(names) > 1 else 'says'} {word}"
 
 
 class NoProof(Exception):

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.bounds import SD, SHARE
-from jigsaw_crl.assembly.certificate import Certificate
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects, pool_effects
 from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
@@ -36,6 +35,8 @@ from jigsaw_crl.fragment.fragment import Fragment
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+
+    from jigsaw_crl.assembly.explanation import Certificate
 
 __all__ = ["GlobalOrder", "Method", "Mode", "Options", "Witnesses"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.certificate import Fact
+from jigsaw_crl.assembly.entailment import Fact
 from jigsaw_crl.assembly.verdict import NO, YES, Verdict
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import chance, pluralise, signed
