@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from reporting import options
 
-from jigsaw_crl.study.source import chunk_rows
+from jigsaw_crl.study.table import chunk_rows
 
 MEMORY_LIMIT_MB, TIME_LIMIT = 400, 2.0
 

@@ -244,10 +244,10 @@ def test_a_column_that_is_no_feature_is_told_where_the_fragment_is_made(tmp_path
 
 
 def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
-    from jigsaw_crl.cli.output import print_table
+    from jigsaw_crl.cli.output import Table, emit
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    print_table("t", ["label"], [("[red]x[/red]",)])
+    emit(False, {}, Table("t", ["label"], [("[red]x[/red]",)]))
     assert "[red]x[/red]" in capsys.readouterr().out
 
 

@@ -14,7 +14,7 @@ from jigsaw_crl.cli import app as cli
 # Seconds after which a command hangs; nothing waits that long, however busy the machine.
 HANG = 300
 COMMANDS = [
-    "check", "moments", "fragment", "latents", "recover", "assemble", "report", "explain",
+    "check", "moments", "fragment", "recover", "assemble", "report", "explain",
     "predict", "diff", "design", "verify", "demo", "simulate", "reproduce",
 ]  # fmt: skip
 FEDERATE = [

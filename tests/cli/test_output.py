@@ -9,7 +9,7 @@ import numpy as np
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.cli.output import print_findings
+from jigsaw_crl.cli.output import emit, findings_table
 
 
 def test_the_same_finding_about_several_clients_is_one_line(capsys):
@@ -17,7 +17,8 @@ def test_the_same_finding_about_several_clients_is_one_line(capsys):
     other = Finding(
         "outliers", "error", "a few rows", "Look.", value=2.0, client="b", regime="pump"
     )
-    print_findings([*(replace(one, client=c) for c in "abcdefgh"), other, replace(one, value=3.0)])
+    found = [*(replace(one, client=c) for c in "abcdefgh"), other, replace(one, value=3.0)]
+    emit(False, {}, findings_table(found))
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()[2:]]
     assert [line[1] for line in lines] == ["b/pump", "a, b, c, d, e, f and 2 more", "a"]
     assert [line[0] for line in lines] == ["error", "info", "info"]

@@ -246,9 +246,9 @@ def test_no_escape_sequence_reaches_the_terminal(as_json, lab, capsys):
     assert run(["explain", str(lab / "result"), ESCAPE, "x"]) == 2
     assert run(["explain", str(lab / ESCAPE), "a", "b"]) == 2
     from jigsaw_crl.base.terminal import note, print_json
-    from jigsaw_crl.cli.output import print_findings
+    from jigsaw_crl.cli.output import emit, findings_table
 
-    print_findings([finding])
+    emit(False, {}, findings_table([finding]))
     note(ESCAPE)
     print_json({"x": ESCAPE})
     out, err = capsys.readouterr()

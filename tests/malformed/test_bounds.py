@@ -17,8 +17,8 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
 from jigsaw_crl.study.data_file import open_data
-from jigsaw_crl.study.delimited import csv_source
-from jigsaw_crl.study.source import Reading
+from jigsaw_crl.study.delimited import csv_table
+from jigsaw_crl.study.manifest import Reading
 
 from .tables import csv, good
 
@@ -199,7 +199,7 @@ def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
     path.write_text("\n".join(lines) + "\n")
     assert len(lines[0]) > 128 * 1024
     with open_data(path) as data:
-        source = csv_source(data, Reading(path))
+        source = csv_table(data, Reading.of(path))
         assert source.features == tuple(names)
         chunks = list(source.chunks())
     np.testing.assert_array_equal(np.vstack([c.rows for c in chunks]), rows)
@@ -214,15 +214,15 @@ def test_rows_that_are_longer_than_the_first_megabyte_are_read(tmp_path):
     row = ",".join(["-0.12345678901234567"] * len(names))
     path.write_text("\n".join([",".join(["regime", *names]), *(f"control,{row}" for _ in "123")]))
     with open_data(path) as data:
-        source = csv_source(data, Reading(path))
+        source = csv_table(data, Reading.of(path))
         assert sum(len(c.rows) for c in source.chunks()) == 3
 
 
 @pytest.mark.parametrize("name", ["lab.csv", "lab.csv.gz", "lab.parquet"])
 def test_a_table_of_more_columns_than_can_be_used_is_refused(name, tmp_path, refused, monkeypatch):
-    from jigsaw_crl.study import columns
+    from jigsaw_crl.study import table
 
-    monkeypatch.setattr(columns, "MOST_COLUMNS", 1_000)
+    monkeypatch.setattr(table, "MOST_COLUMNS", 1_000)
     path = tmp_path / name
     names = ["regime", *(f"x{i}" for i in range(1_000))]
     if name.endswith("parquet"):

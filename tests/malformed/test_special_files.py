@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study.arrow import parquet_source
+from jigsaw_crl.study.arrow import parquet_table
 from jigsaw_crl.study.data_file import open_data
-from jigsaw_crl.study.source import Reading
+from jigsaw_crl.study.manifest import Reading
 
 from .tables import csv, good, parquet
 
@@ -92,7 +92,7 @@ def test_a_table_in_too_many_parts_is_refused(tmp_path, monkeypatch):
         (tmp_path / f"{i}.txt").write_text("")
     parquet(good(), tmp_path / "x.parquet")
     with open_data(tmp_path) as data, pytest.raises(jc.InputError, match="more than 3 entries"):
-        parquet_source(data, Reading(tmp_path))
+        parquet_table(data, Reading.of(tmp_path))
 
 
 # -- AnnData ----------------------------------------------------------------------------------

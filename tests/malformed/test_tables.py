@@ -183,7 +183,8 @@ FILES: dict[str, tuple[str, Callable[[Path], object], tuple[str, ...]]] = {
     ),
     "no file": ("lab-1.csv", lambda _: None, ("no such",)),
     "a line break in the path": ("lab-1\n.csv", lambda _: None, ("no such",)),
-    "an unknown ending": ("lab-1.xlsx", lambda p: p.write_bytes(b"PK"), (".csv",)),
+    "an unknown ending": ("lab-1.ods", lambda p: p.write_bytes(b"PK"), (".csv",)),
+    "a sheet": ("lab-1.xlsx", lambda p: p.write_bytes(b"PK"), ("Save the sheet as CSV",)),
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import jigsaw_crl as jc
+from jigsaw_crl.study import read_one
 
 
 def regimes_of(n: int = 200, d: int = 4, seed: int = 0) -> dict[str, np.ndarray]:
@@ -39,3 +40,9 @@ def assert_same(a: jc.Client, b: jc.Client) -> None:
 def client_of(regimes: dict[str, np.ndarray], name: str = "lab-1") -> jc.Client:
     labelled = {label: rows for label, rows in regimes.items() if label != "control"}
     return jc.Client.from_samples(name, observational=regimes["control"], interventions=labelled)
+
+
+def read_with_findings(path, **asked):
+    """A client and the findings from reading it."""
+    one = read_one(path, **asked)
+    return one.clients[0], list(one.findings)

@@ -13,11 +13,11 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.study import read_client_with_findings
 
 from .. import dask_cluster
 from ..dask_cluster import PATIENCE
 from ..malformed.conftest import refused
+from .tables import read_with_findings
 
 __all__ = ["refused"]
 
@@ -71,8 +71,8 @@ def assert_same_moments(one, other):
 
 
 def test_one_result_on_one_process_and_on_a_cluster(cluster, folder):
-    alone, noticed = read_client_with_findings(folder, ignore=["day"])
-    together, findings = read_client_with_findings(folder, cluster=cluster[0], ignore=["day"])
+    alone, noticed = read_with_findings(folder, ignore=["day"])
+    together, findings = read_with_findings(folder, cluster=cluster[0], ignore=["day"])
     assert_same_moments(together, alone)
     assert together.features == tuple(f"x{i}" for i in range(8))
     assert list(map(str, findings)) == list(map(str, noticed))
@@ -86,14 +86,14 @@ def test_a_cluster_reads_as_the_manifest_says(cluster, folder, tmp_path):
         rows = pd.read_parquet(file)
         rows.loc[3, "x1"] = -9999.0
         rows.to_parquet(study / "lab-1" / file.name, index=False)
-    first, second, *_ = read_client_with_findings(folder, ignore=["day"])[0].labels
+    first, second, *_ = read_with_findings(folder, ignore=["day"])[0].labels
     (study / "study.toml").write_text(
         f'ignore = ["day", "x3"]\nmissing = "drop"\nna = [-9999]\ncovariates = ["x2"]\n'
         f"[clients.lab-1]\nn_latent = 3\n"
         f'interventions = {{both = "hard"}}\nrename = {{{first} = "both", {second} = "both"}}\n'
     )
-    alone, noticed = read_client_with_findings(study / "lab-1")
-    together, findings = read_client_with_findings(study / "lab-1", cluster=cluster[0])
+    alone, noticed = read_with_findings(study / "lab-1")
+    together, findings = read_with_findings(study / "lab-1", cluster=cluster[0])
     assert_same_moments(together, alone)
     assert not {"x2", "x3"} & set(together.features)
     assert together.covariates.names == ("x2",)
@@ -116,23 +116,23 @@ def test_a_wide_table_is_reduced_on_a_cluster(cluster, tmp_path):
     (tmp_path / "lab-1").mkdir()
     for k, part in enumerate(np.array_split(np.arange(len(rows)), 5)):
         rows.iloc[part].to_parquet(tmp_path / "lab-1" / f"{k}.parquet", index=False)
-    alone, _ = read_client_with_findings(tmp_path / "lab-1")
-    together, _ = read_client_with_findings(tmp_path / "lab-1", cluster=cluster[0])
+    alone, _ = read_with_findings(tmp_path / "lab-1")
+    together, _ = read_with_findings(tmp_path / "lab-1", cluster=cluster[0])
     assert alone.reduction is not None
     assert_same_moments(together, alone)
 
 
 def test_batches_are_merged_by_name(cluster, folder):
-    alone, _ = read_client_with_findings(folder, batch="day")
-    together, _ = read_client_with_findings(folder, cluster=cluster[0], batch="day")
+    alone, _ = read_with_findings(folder, batch="day")
+    together, _ = read_with_findings(folder, cluster=cluster[0], batch="day")
     assert_same_moments(together, alone)
 
 
 def test_a_folder_by_regime_is_read_as_well(cluster, folder, tmp_path):
     rows = pd.read_parquet(folder).drop(columns=["day", "row"])
     rows.to_parquet(tmp_path / "lab-1", partition_cols=["regime"])
-    alone, _ = read_client_with_findings(tmp_path / "lab-1")
-    together, _ = read_client_with_findings(tmp_path / "lab-1", cluster=cluster[0])
+    alone, _ = read_with_findings(tmp_path / "lab-1")
+    together, _ = read_with_findings(tmp_path / "lab-1", cluster=cluster[0])
     assert_same_moments(together, alone)
 
 
@@ -155,7 +155,7 @@ def test_a_bad_value_is_named_with_its_file(cluster, folder, tmp_path):
             rows.loc[5, "x3"] = np.inf
         rows.to_parquet(tmp_path / "lab-1" / file.name, index=False)
     with pytest.raises(InputError, match=r"part-0002\.parquet.*infinite in column 'x3', row 6"):
-        read_client_with_findings(tmp_path / "lab-1", cluster=cluster[0], ignore=["day"])
+        read_with_findings(tmp_path / "lab-1", cluster=cluster[0], ignore=["day"])
 
 
 def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
@@ -163,7 +163,7 @@ def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
     found = []
 
     def reduce():
-        found.append(read_client_with_findings(folder, cluster=address, ignore=["day"])[0])
+        found.append(read_with_findings(folder, cluster=address, ignore=["day"])[0])
 
     work = threading.Thread(target=reduce)
     with distributed.Client(address, timeout=PATIENCE, set_as_default=False) as watching:
@@ -181,7 +181,7 @@ def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
         work.join(timeout=PATIENCE)
         assert not work.is_alive()
         assert len(watching.scheduler_info(n_workers=-1)["workers"]) == 1
-    alone, _ = read_client_with_findings(folder, ignore=["day"])
+    alone, _ = read_with_findings(folder, ignore=["day"])
     assert_same_moments(found[0], alone)
 
 
@@ -196,12 +196,10 @@ def test_what_a_cluster_cannot_do_is_refused(folder, refused, tmp_path):
     ]
     refused([*asked, "--trim", "0.1"], "--trim looks at all rows", "Drop --trim or --cluster")
     with pytest.raises(InputError, match="a cluster reduces a folder of Parquet files"):
-        read_client_with_findings(
-            sorted(folder.iterdir())[0], ignore=["day"], cluster="tcp://127.0.0.1:1"
-        )
+        read_with_findings(sorted(folder.iterdir())[0], ignore=["day"], cluster="tcp://127.0.0.1:1")
 
 
 def test_a_missing_scheduler_is_said_in_one_line(folder, monkeypatch):
     monkeypatch.setattr("jigsaw_crl.base.cluster.PATIENCE", 0.5)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1 "):
-        read_client_with_findings(folder, cluster="tcp://127.0.0.1:1", ignore=["day"])
+        read_with_findings(folder, cluster="tcp://127.0.0.1:1", ignore=["day"])

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.study import read_client_with_findings
-from jigsaw_crl.study.columns import choose_columns
-from jigsaw_crl.study.source import Reading
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.table import choose_columns
 
-from .tables import assert_same, frame_of, regimes_of
+from .tables import assert_same, frame_of, read_with_findings, regimes_of
 
 
 def _with_extra(extra) -> pd.DataFrame:
@@ -68,7 +67,7 @@ def test_text_and_constant_columns_are_ignored_with_a_finding(tmp_path, referenc
     for kind in ("csv", "parquet"):
         path = tmp_path / f"lab-1.{kind}"
         (frame.to_csv if kind == "csv" else frame.to_parquet)(path, index=False)
-        client, findings = read_client_with_findings(path)
+        client, findings = read_with_findings(path)
         assert_same(client, reference)
         text = " ".join(f.message for f in findings)
         assert all(name in text for name in ("batch", "shift", "when"))
@@ -83,14 +82,14 @@ def test_every_column_is_the_regime_a_feature_or_ignored(columns, data):
     text = data.draw(st.lists(st.sampled_from(others), unique=True))
     unwanted = data.draw(st.lists(st.sampled_from(others), unique=True))
     not_numbers = dict.fromkeys(text, "text")
-    reading = Reading(None, "lab", regime=regime, ignore=tuple(unwanted))
+    reading = Reading.of(None, name="lab", regime=regime, ignore=unwanted)
     if set(text) | set(unwanted) == set(others):
         with pytest.raises(InputError, match="no numeric column"):
             choose_columns(reading, columns, not_numbers=not_numbers)
         return
-    features, ignored, _ = choose_columns(reading, columns, not_numbers=not_numbers)
-    assert set(ignored) == set(text) | set(unwanted)
-    assert features == tuple(c for c in columns if c != regime and c not in ignored)
+    table = choose_columns(reading, columns, not_numbers=not_numbers)
+    assert set(table.ignored) == set(text) | set(unwanted)
+    assert table.features == tuple(c for c in columns if c != regime and c not in table.ignored)
 
 
 @pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas, pa.Table.from_pandas])

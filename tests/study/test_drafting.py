@@ -58,17 +58,47 @@ def test_the_draft_reads_tables_that_are_written_in_different_ways(messy: Path) 
     assert run(["check", str(messy)]) == 0
 
 
-def test_an_existing_manifest_is_replaced_on_request_only(
+def test_a_manifest_that_is_no_draft_is_replaced_on_request_only_and_what_it_says_is_kept(
     messy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (messy / "study.toml").write_text('name = "mine"\n')
+    own = 'name = "mine"\nlabels = ["pump", "valve"]\n[clients.west]\nn_latent = 3\n'
+    (messy / "study.toml").write_text(own)
     assert run(["init", str(messy)]) == 2
-    assert "Edit it, or replace it with --force" in capsys.readouterr().err
-    assert (messy / "study.toml").read_text() == 'name = "mine"\n'
+    assert "is not a draft" in capsys.readouterr().err
+    assert (messy / "study.toml").read_text() == own
     assert run(["init", str(messy), "--force"]) == 0
     assert sorted(p.name for p in messy.iterdir()) == [
         "north.csv", "south.csv", "study.toml", "west.parquet",
     ]  # fmt: skip
+    drafted = tomllib.loads((messy / "study.toml").read_text())
+    assert (drafted["name"], drafted["labels"]) == ("mine", ["pump", "valve"])
+    assert drafted["clients"]["west"]["n_latent"] == 3
+    assert jc.read_study(messy).labels == ("pump", "valve")
+
+
+def test_a_draft_is_drafted_again_from_what_the_user_wrote(tmp_path: Path) -> None:
+    frame = frame_of(regimes_of()).rename(columns={"regime": "a"})
+    frame["a"] = frame["a"].map({"control": "u", "pump": "v", "valve": "w"})
+    frame.assign(b=np.resize(["r", "s"], len(frame))).to_csv(tmp_path / "lab.csv", index=False)
+    assert run(["init", str(tmp_path)]) == 0
+    path = tmp_path / "study.toml"
+    assert "[clients.lab] and below it regime" in path.read_text()
+    path.write_text(path.read_text() + '[clients.lab]\nregime = "a"\ncontrol = "u"\n')
+    assert run(["init", str(tmp_path)]) == 0
+    first = path.read_text()
+    assert (jc.read_study(tmp_path).labels, "not clear" in first) == (("v", "w"), False)
+    assert run(["init", str(tmp_path)]) == 0
+    assert tomllib.loads(path.read_text()) == tomllib.loads(first)
+
+
+def test_labels_of_other_tables_tell_the_regime_column(tmp_path: Path) -> None:
+    frame_of(regimes_of()).to_csv(tmp_path / "clear.csv", index=False)
+    other = frame_of(regimes_of(seed=1)).rename(columns={"regime": "kind"})
+    other["kind"] = other["kind"].map({"control": "idle", "pump": "Pump", "valve": "valve"})
+    other["crew"] = np.resize(["red", "blue"], len(other))
+    other[["crew", "kind", "x1", "x2", "x3", "x4"]].to_csv(tmp_path / "other.csv", index=False)
+    drafted = tomllib.loads(draft_manifest(tmp_path).text)
+    assert drafted["clients"]["other"]["regime"] == "kind"
 
 
 def test_values_that_are_measured_are_no_codes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.study import merge_clients, write_moments
-from jigsaw_crl.study.reading import open_rows, read_any
+from jigsaw_crl.study.reading import read_any
 
 from ..client.builders import from_covariances, from_moments, from_precisions, from_samples
 from .tables import frame_of, regimes_of
@@ -109,8 +109,6 @@ def test_the_manifest_in_its_folder_holds_for_a_single_file(tmp_path):
     assert first.features == ("x1", "x2", "x3", "x4")
     (alone,) = read_any(root / "lab-2.csv")
     assert (alone.name, alone.hard) == ("lab-2", {"pump"})
-    with open_rows(root / "lab-2.csv", ["x4", "x1"]) as source:
-        assert source.features == ("x4", "x1")
     with pytest.raises(jc.InputError, match="no column 'arms'"):
         jc.read_client(root / "lab-1.csv", regime="arms")
     (root / "study.toml").write_text(f'{manifest}labels = ["pump"]\n')

@@ -8,26 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.regimes import read_source
-from jigsaw_crl.study.source import Chunk, Reading, Source
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.problems import raise_all
+from jigsaw_crl.study.regimes import read_table
+from jigsaw_crl.study.table import Chunk, Table
 
 from .tables import assert_same, client_of
-
-
-def source(chunks: list[Chunk]) -> Source:
-    return Source(("x1", "x2"), lambda: iter(chunks))
 
 
 def chunk_of(regimes: list[str], codes: np.ndarray, rows: np.ndarray) -> Chunk:
     return Chunk(rows, {"regime": (regimes, codes)})
 
 
-def read(chunks: list[Chunk], **asked) -> jc.Client:
-    reading, problems, found = Reading(None, "lab-1", **asked), Problems(), None
-    with problems.noted():
-        found = read_source(source(chunks), reading, problems)
-    problems.raise_all(client="lab-1")
+def read(chunks: list[Chunk]) -> jc.Client:
+    reading = Reading.of(None, name="lab-1")
+    found = read_table(Table(reading, ("x1", "x2"), lambda: iter(chunks)))
+    raise_all(reading.problems, client="lab-1")
     return found[0]
 
 

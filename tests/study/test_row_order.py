@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import read_client_with_findings
-from jigsaw_crl.study.row_order import RowOrder
+from jigsaw_crl.study.rows import RowNumbers
 
-from .tables import assert_same, frame_of, regimes_of
+from .tables import assert_same, frame_of, read_with_findings, regimes_of
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ def test_a_time_or_row_number_is_named_and_not_used(column, tmp_path, reference)
     frame = frame_of(regimes_of())
     frame["clock"] = column(len(frame))
     frame.to_csv(tmp_path / "lab-1.csv", index=False)
-    client, findings = read_client_with_findings(tmp_path / "lab-1.csv")
+    client, findings = read_with_findings(tmp_path / "lab-1.csv")
     assert_same(client, reference)
     (finding,) = findings
     assert finding.check == "ignored-column"
@@ -62,10 +61,10 @@ def test_chunks_do_not_matter(seed, cuts):
     rows[:, 1] = np.sort(rng.integers(0, 40, 60))
     rows[:, 2] = np.arange(60)
     rows[rng.integers(1, 60), 2] = -1.0
-    whole, parts = RowOrder(3), RowOrder(3)
+    whole, parts = RowNumbers("abc"), RowNumbers("abc")
     whole.add("a", rows)
     for part in np.split(rows, sorted(cuts)):
         if len(part):
             parts.add("a", part)
-    assert whole.rising.tolist() == parts.rising.tolist()
-    assert whole.rising.tolist()[::2] == [False, False]
+    assert whole.found() == parts.found()
+    assert not {"a", "c"} & {name for name, why in whole.found().items() if "rising" in why}

@@ -12,11 +12,12 @@ from scipy.sparse import csr_matrix, issparse
 import jigsaw_crl as jc
 from jigsaw_crl.client.reduction import ColumnSketch
 from jigsaw_crl.study import merge_clients, write_moments
-from jigsaw_crl.study.bad_rows import BadRows
-from jigsaw_crl.study.reading import read_client_with_findings
-from jigsaw_crl.study.source import Chunk, Reading
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.rows import BadRows
+from jigsaw_crl.study.table import Chunk
 
 from ..client.wide_rows import client_from, probabilities, wide_regimes
+from .tables import read_with_findings
 
 M, N = 520, 200
 
@@ -71,7 +72,7 @@ def test_columns_that_are_no_measurements_are_left_out_and_named(tmp_path, frame
     table.insert(100, "batch day", "monday")
     path = tmp_path / "lab-1.parquet"
     table.to_parquet(path)
-    client, findings = read_client_with_findings(path, ignore=["holes"])
+    client, findings = read_with_findings(path, ignore=["holes"])
     assert client.columns == tuple(f"gene {i}" for i in range(M))
     said = {f.check: f.message for f in findings}
     assert "'site'" in said["constant-column"]
@@ -90,7 +91,7 @@ def test_a_missing_value_is_refused_by_name_or_its_row_left_out(tmp_path, frame)
     table.to_csv(path, index=False)
     with pytest.raises(jc.InputError, match="missing in column 'gene 7', row 251"):
         jc.read_client(path)
-    client, findings = read_client_with_findings(path, missing="drop")
+    client, findings = read_with_findings(path, missing="drop")
     assert sum(client.n_samples.values()) == len(frame) - 1
     assert "incomplete-rows" in {f.check for f in findings}
 
@@ -146,11 +147,11 @@ def test_rows_of_sparse_matrices_with_bad_values_are_counted_and_left_out():
     rows = np.eye(4, 5)
     rows[2, 3], rows[1, 1] = np.nan, np.inf
     for given in (csr_matrix(rows), rows):
-        bad = BadRows("abcde", Reading(None, "lab", missing="drop"))
+        bad = BadRows("abcde", Reading.of(None, name="lab", missing="drop"))
         regimes = ("control", "x"), np.array([0, 0, 1, 1])
         left = bad.without(Chunk(given, {"regime": regimes}))
         assert left.beside["regime"][1].tolist() == [0, 1]
-        assert bad.incomplete == {"x": 1}
+        assert bad.dropped.regimes == {"x": 1}
         (problem,) = bad.problems()
         assert "infinite in column 'b', row 2" in problem.what
 
@@ -173,9 +174,7 @@ def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
     first, second = frame[::2], frame[1::2]
     second.to_csv(tmp_path / "later.csv", index=False)
     earlier = jc.Client.from_table(first, name="lab-1")
-    later, _ = read_client_with_findings(
-        tmp_path / "later.csv", name="lab-1", reduction=earlier.reduction
-    )
+    later, _ = read_with_findings(tmp_path / "later.csv", name="lab-1", reduction=earlier.reduction)
     both = merge_clients(earlier, later)
     assert_alike(both, regimes)
     np.testing.assert_allclose(both.centre @ both.reduction.matrix, both.control.mean, rtol=1e-9)
@@ -184,7 +183,7 @@ def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
         merge_clients(earlier, other)
     second.drop(columns="gene 3").to_csv(tmp_path / "later.csv", index=False)
     with pytest.raises(jc.InputError, match="columns are missing: gene 3"):
-        read_client_with_findings(tmp_path / "later.csv", reduction=earlier.reduction)
+        read_with_findings(tmp_path / "later.csv", reduction=earlier.reduction)
 
 
 @pytest.mark.parametrize(

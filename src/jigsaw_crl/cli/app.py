@@ -17,21 +17,14 @@ import typer
 from jigsaw_crl._version import __version__
 from jigsaw_crl.base.errors import JigsawError
 from jigsaw_crl.base.labels import safe_text
-from jigsaw_crl.cli import answers, client, federate, order, worlds
 
-__all__ = ["app", "main"]
+# Each registers its commands, in the order of the list that `jigsaw --help` prints.
+from jigsaw_crl.cli import client, order, answers, federate, worlds  # noqa: F401 isort: skip
+from jigsaw_crl.cli.options import app
+
+__all__ = ["app", "main", "run"]
 
 SUCCESS, DEFECT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-
-app = typer.Typer(
-    name="jigsaw",
-    help="One causal order from many partial, mixed, private views of a hidden system.",
-    epilog="Start with: jigsaw demo",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _show_version(wanted: bool) -> None:
@@ -50,11 +43,6 @@ def _root(
     ] = False,
 ) -> None:
     del version
-
-
-# In the order of the list that `jigsaw --help` prints.
-for _module in (client, order, answers, federate, worlds):
-    _module.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

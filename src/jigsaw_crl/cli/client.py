@@ -1,4 +1,4 @@
-"""Commands that run where the rows are: `init`, `check`, `moments`, `fragment`, `latents`.
+"""Commands that run where the rows are: `init`, `check`, `moments`, `fragment`.
 
 What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
 completion load this module and should answer at once.
@@ -6,57 +6,46 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, write_file, write_text
-from jigsaw_crl.base.terminal import note, say, working
+from jigsaw_crl.base.files import check_output, is_document, write_text
+from jigsaw_crl.base.terminal import note, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import (
-    BLOCKS,
-    emit,
-    print_findings,
-    print_left_out,
-    print_outcomes,
-    print_table,
-)
+from jigsaw_crl.cli.output import Table, emit, findings_table, left_out_lines, outcome_lines
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.findings import Finding
+    from jigsaw_crl.client.checks import Kinds
     from jigsaw_crl.client.client import Client
-    from jigsaw_crl.fragment.fragment import Fragment, Outcome
+    from jigsaw_crl.fragment.fragment import Outcome
 
-__all__ = ["register"]
+__all__: list[str] = []
 
-
-def register(app: typer.Typer) -> None:
-    opt.command(app, draft, "jigsaw init study/", name="init")
-    opt.command(app, check, "jigsaw check study/")
-    opt.command(app, moments, "jigsaw moments lab-1.parquet -o lab-1.moments.npz")
-    opt.command(app, fragment, "jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json")
-    opt.command(app, latents, "jigsaw latents lab-1.private.json lab-1.csv -o latents.csv")
+# What the word means in what is told of a fragment.
+BLOCKS = (
+    "(labels are in one block if hidden causes join them at that client, which then cannot order "
+    "all of them; another client may)"
+)
 
 
+@opt.command("jigsaw init study/", "init")
 def draft(folder: Path, *, force: bool = False, as_json: bool = False) -> None:
     """Draft study.toml from the tables of a folder.
 
     Looks at all values of every table and writes what it finds: the column with the regime and the
     control, spellings of one label, values that stand for missing ones, columns that are no
-    measurements. Every entry has a comment. Check the draft, then run `jigsaw check`.
+    measurements. Every entry has a comment. Check the draft, then run `jigsaw check`. A draft that
+    is there is drafted again: what it says is kept.
     """
-    from jigsaw_crl.study.drafting import draft_manifest
+    from jigsaw_crl.study.drafting import HEAD, draft_manifest
     from jigsaw_crl.study.manifest import MANIFEST
 
     output = folder / MANIFEST
-    if output.exists() and not force:
-        raise InputError("it exists already", "Edit it, or replace it with --force.", path=output)
+    check_output(output, lambda seen: seen.startswith(HEAD.encode()), force=force, what="a draft")
     with working("looking at tables"):
         found = draft_manifest(folder)
     write_text(output, found.text)
@@ -68,6 +57,7 @@ def draft(folder: Path, *, force: bool = False, as_json: bool = False) -> None:
     emit(as_json, document, "\n".join(lines))
 
 
+@opt.command("jigsaw check study/")
 def check(
     study: Path,
     *,
@@ -114,17 +104,12 @@ def check(
     parts = left_out(report.findings, outcomes)
     summary = summarise(outcomes, withheld, parts)
 
-    def told() -> None:
-        said = "The data cannot be used as they are." if refusal is not None else summary
-        say(said)
-        columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
-        print_table("Clients", columns, [s.to_row() for s in report.clients])
-        print_findings(report.findings)
-        if refusal is None:
-            print_left_out(parts)
-            print_outcomes(outcomes)
-        say(said)
-
+    said = "The data cannot be used as they are." if refusal is not None else summary
+    columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
+    told = [said, Table("Clients", columns, [s.to_row() for s in report.clients])]
+    told.append(findings_table(report.findings))
+    if refusal is None:
+        told += [*left_out_lines(parts), *outcome_lines(outcomes)]
     document = {
         "study": data.name,
         "fit": refusal is None,
@@ -134,11 +119,12 @@ def check(
         "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
         "clients": [summary.to_document() for summary in report.clients],
     }
-    emit(as_json, document, told)
+    emit(as_json, document, told, said)
     if refusal is not None:
         raise refusal
 
 
+@opt.command("jigsaw moments lab-1.parquet -o lab-1.moments.npz")
 def moments(
     table: Path,
     *,
@@ -158,15 +144,15 @@ def moments(
     to the directions that hold its latents. The file holds counts, means, covariances and higher
     moments, but no rows. Every other command accepts it in place of the table.
     """
-    from jigsaw_crl.study import merge_clients, read_client_with_findings, write_moments
+    from jigsaw_crl.study import merge_clients, read_client, write_moments
     from jigsaw_crl.study.moments_file import is_moments
 
     # Moments that rows are added to may be replaced by the sum.
     check_output(output, is_moments, inputs=[table], force=force, what="a moments file")
-    earlier = None if add_to is None else read_client_with_findings(add_to)[0]
+    earlier = None if add_to is None else read_client(add_to)
     reading |= {"name": name, "n_latent": n_latent, "cluster": cluster}
     reading["reduction"] = earlier and earlier.reduction
-    client, _ = _read(table, interventions, reading)
+    client, _ = _read(table, opt.kinds_of(interventions), reading)
     if earlier is not None:
         if not interventions:
             # Nothing is said of the new rows: they are like the earlier ones.
@@ -196,6 +182,7 @@ def moments(
     emit(as_json, document, "\n".join(lines))
 
 
+@opt.command("jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json")
 def fragment(
     table: Path,
     *,
@@ -224,10 +211,10 @@ def fragment(
     moments.
     """
     from jigsaw_crl.federated.disclosure import check_rows, rounded, shown, with_rows_left_out
+    from jigsaw_crl.federated.signing import sign_fragment
     from jigsaw_crl.fragment.reading import is_fragment, save_private
     from jigsaw_crl.pipeline import recover_fragment
 
-    opt.method_options(method, interventions=interventions)
     options = opt.method_options(method, tau, confounding=confounding, rank_one=rank_one)
     if output is None and private is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
@@ -237,8 +224,9 @@ def fragment(
     if private is not None:
         own = is_document("private-fragment")
         check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
-    signed = opt.signer(sign, study, round_name)
-    client, noticed = _read(table, interventions, {**reading, "name": name, "n_latent": n_latent})
+    key = _signing_key(sign, study, round_name)
+    kinds = opt.kinds_of(interventions, method)
+    client, noticed = _read(table, kinds, {**reading, "name": name, "n_latent": n_latent})
     with working("recovering"):
         piece = recover_fragment(client, **options)
     piece = with_rows_left_out(piece, noticed)
@@ -248,31 +236,28 @@ def fragment(
     if not full_precision:
         piece = rounded(piece)
     if output is not None:
-        write_text(output, piece.to_json() if signed is None else signed(piece))
+        text = piece.to_json()
+        if key is not None:
+            text = sign_fragment(piece, key, study=study or "", round_name=round_name or "")
+        write_text(output, text)
     hard = [] if piece.hard is None else piece.hard.hard
     hard_labels = [label for label, is_hard in zip(piece.labels, hard, strict=False) if is_hard]
 
-    def told() -> None:
-        if show:
-            say(shown(piece))
-        blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
-        typer.echo(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
-        typer.echo(BLOCKS)
-        say(f"outcome: {piece.outcome}")
-        if hard_labels:
-            say(f"hard interventions: {', '.join(hard_labels)}")
-        if piece.findings:
-            print_findings(piece.findings)
-        if private is not None:
-            typer.echo(f"the site's own copy, with the latent directions, written to {private}")
-        if output is not None:
-            typer.echo(f"{'signed and ' if signed is not None else ''}written to {output}")
-
+    blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
+    told: list[str | Table] = [shown(piece)] if show else []
+    told.append(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
+    told += [BLOCKS, f"outcome: {piece.outcome}"]
+    told += [f"hard interventions: {', '.join(hard_labels)}"] if hard_labels else []
+    told += [findings_table(piece.findings)] if piece.findings else []
+    if private is not None:
+        told.append(f"the site's own copy, with the latent directions, written to {private}")
+    if output is not None:
+        told.append(f"{'signed and ' if key is not None else ''}written to {output}")
     document = {
         "client": piece.client,
         "output": None if output is None else str(output),
         "private": None if private is None else str(private),
-        "signed": signed is not None,
+        "signed": key is not None,
         **({"fragment": piece.to_document()} if show else {}),
         "labels": list(piece.labels),
         "blocks": [sorted(b) for b in piece.blocks],
@@ -282,73 +267,32 @@ def fragment(
     emit(as_json, document, told)
 
 
-def latents(
-    private: Path,
-    table: Path,
-    *,
-    output: Path,
-    regime: str | None = None,
-    ignore: list[str] | None = None,
-    force: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Write the latents of each row of a table.
+def _signing_key(sign: Path | None, study: str | None, round_name: str | None) -> Any:
+    """The private key that signs a fragment for a round of a study; None without one."""
+    if sign is None:
+        if study is not None or round_name is not None:
+            raise InputError("--study and --round belong to --sign", "Pass --sign KEY as well.")
+        return None
+    if not study or not round_name:
+        raise InputError(
+            "a signature is for one round of one study",
+            "Pass --study and --round, as the coordinator names them.",
+        )
+    from jigsaw_crl.federated.keys import read_private_key
 
-    The table has the regime column and the features that the fragment was recovered from. The
-    latents are as private as the rows.
-    """
-    import numpy as np
-
-    from jigsaw_crl.fragment.reading import load_private
-    from jigsaw_crl.study.reading import open_rows
-    from jigsaw_crl.study.source import is_sparse
-
-    # A table of latents has nothing that shows who wrote it.
-    check_output(output, lambda _: False, inputs=[private, table], force=force, what="ours")
-    fragment: Fragment = load_private(private)
-    if not fragment.features:
-        raise InputError("the features have no names", "Recover it from a table.", path=private)
-    n = 0
-    with (
-        working(f"reading {table}"),
-        open_rows(table, fragment.features, regime=regime, ignore=ignore or ()) as source,
-    ):
-
-        def write(file: BinaryIO) -> None:
-            nonlocal n
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            writer = csv.writer(text)
-            writer.writerow(["regime", *fragment.labels])
-            for chunk in source.chunks():
-                rows: Any = chunk.rows
-                x = rows.toarray() if is_sparse(rows) else rows
-                z = fragment.transform(np.asarray(x, dtype=np.float64))
-                regimes, codes = chunk.beside["regime"]
-                names = ["" if code < 0 else regimes[code] for code in codes.tolist()]
-                writer.writerows([name, *row] for name, row in zip(names, z.tolist(), strict=True))
-                n += len(names)
-            text.flush()
-            text.detach()
-
-        write_file(output, write, private=True)
-    client, labels = fragment.client, list(fragment.labels)
-    size = f"{pluralise(len(labels), 'latent')} of {pluralise(n, 'row')}"
-    document = {"client": client, "output": str(output), "n": n, "labels": labels}
-    emit(as_json, document, f"{client}: {size} written to {output}")
+    return read_private_key(sign)
 
 
-def _read(
-    table: Path, interventions: list[str] | None, reading: opt.Reading
-) -> tuple[Client, list[Finding]]:
+def _read(table: Path, kinds: list[Kinds], reading: opt.Reading) -> tuple[Client, list[Finding]]:
     """The client of a file; what was noticed about its columns and rows also goes to stderr."""
-    from jigsaw_crl.study import read_client_with_findings
+    from jigsaw_crl.study import read_one
     from jigsaw_crl.study.manifest import MANIFEST
 
-    kinds = opt.kinds_of(interventions)
     if table.suffix != ".toml" and (table.parent / MANIFEST).is_file():
         note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
-        client, findings = read_client_with_findings(table, **reading)
+        one = read_one(table, **reading)
+    (client,), findings = one.clients, list(one.findings)
     for kind in kinds:
         client = client.with_interventions(kind, strict=True)
     for finding in findings:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,39 +14,23 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import note, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import emit, print_table
+from jigsaw_crl.cli.output import Table, emit
 
-if TYPE_CHECKING:
-    from jigsaw_crl.federated.kits import Member
-
-__all__ = ["register"]
+__all__: list[str] = []
 
 # Exit code of a round whose result lacks some sites.
 INCOMPLETE = 3
 
-
-def register(app: typer.Typer) -> None:
-    federate = typer.Typer(
-        help="Sites keep their data; a coordinator gets their fragments.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        epilog="Example: jigsaw federate init federation/ --site lab-1 --site lab-2",
-    )
-    for function, example in (
-        (keygen, "keygen lab-1 -o lab-1.key"),
-        (init, "init federation/ --server hub.example.org --site lab-1 --site lab-2"),
-        (start, "start kits/lab-1"),
-        (status, "status federation/"),
-        (add_site, "add-site federation/ lab-4"),
-        (renew, "renew federation/ lab-1"),
-        (revoke, "revoke federation/ lab-2"),
-        (submit, "submit kits/coordinator@jigsaw.local --round first"),
-        (rehearse, "simulate lab-*.fragment.json --out result/"),
-    ):
-        opt.command(federate, function, f"jigsaw federate {example}", example.split()[0])
-    app.add_typer(federate, name="federate")
+federate = typer.Typer(
+    help="Sites keep their data; a coordinator gets their fragments.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Example: jigsaw federate init federation/ --site lab-1 --site lab-2",
+)
+opt.app.add_typer(federate, name="federate")
 
 
+@opt.command("jigsaw federate keygen lab-1 -o lab-1.key", on=federate)
 def keygen(site: str, *, output: Path | None = None, as_json: bool = False) -> None:
     """Make a site's key pair for signing fragments.
 
@@ -62,6 +45,11 @@ def keygen(site: str, *, output: Path | None = None, as_json: bool = False) -> N
     note(f"the private key is in {private}: keep it here; send its line to the coordinator")
 
 
+@opt.command(
+    "jigsaw federate init federation/ --server hub.example.org --site lab-1 --site lab-2",
+    None,
+    federate,
+)
 def init(
     folder: Path,
     *,
@@ -87,9 +75,10 @@ def init(
         "sites": {name: str(kit) for name, kit in made.sites.items()},
     }
     rows = [("coordinator", made.coordinator), ("admin", made.admin), *made.sites.items()]
-    emit(as_json, document, lambda: print_table("Kits", ["for", "folder"], rows))
+    emit(as_json, document, Table("Kits", ["for", "folder"], rows))
 
 
+@opt.command("jigsaw federate start kits/lab-1", on=federate)
 def start(kit: Path) -> None:
     """Run the coordinator or a site from its kit.
 
@@ -102,6 +91,7 @@ def start(kit: Path) -> None:
         raise InputError(f"it ended with code {code}", "See log.txt in the kit.", path=kit)
 
 
+@opt.command("jigsaw federate add-site federation/ lab-4", "add-site", federate)
 def add_site(federation: Path, site: str, *, as_json: bool = False) -> None:
     """Make the kit of a new site, and list it at the coordinator.
 
@@ -114,6 +104,7 @@ def add_site(federation: Path, site: str, *, as_json: bool = False) -> None:
     emit(as_json, {"site": site, "kit": str(kit)}, f"the kit is in {kit}: hand it to the site")
 
 
+@opt.command("jigsaw federate renew federation/ lab-1", on=federate)
 def renew(federation: Path, name: str, *, as_json: bool = False) -> None:
     """Give a participant a new key and certificate.
 
@@ -127,6 +118,7 @@ def renew(federation: Path, name: str, *, as_json: bool = False) -> None:
     emit(as_json, {"name": name, "startup": str(startup)}, text)
 
 
+@opt.command("jigsaw federate revoke federation/ lab-2", on=federate)
 def revoke(federation: Path, site: str, *, as_json: bool = False) -> None:
     """Take a site out of the federation for good.
 
@@ -138,6 +130,7 @@ def revoke(federation: Path, site: str, *, as_json: bool = False) -> None:
     emit(as_json, {"site": site, "revoked": True}, f"{site} takes no part any more")
 
 
+@opt.command("jigsaw federate status federation/", on=federate)
 def status(federation: Path, *, patience: float = 5.0, as_json: bool = False) -> None:
     """Which sites are connected, and when do certificates expire?"""
     from jigsaw_crl.federated.kits import WARNING_DAYS, members
@@ -152,30 +145,19 @@ def status(federation: Path, *, patience: float = 5.0, as_json: bool = False) ->
     except InputError as error:
         note(f"connections are unknown: {error.what}")
 
-    def is_connected(one: Member) -> bool | None:
-        return None if connected is None or one.kind != "site" else one.name in connected
-
-    def told() -> None:
-        words = {True: "yes", False: "no", None: ""}
-        rows = [
-            (
-                m.name,
-                m.kind,
-                m.state,
-                words[is_connected(m)],
-                "kit not here" if m.days is None else m.days,
-            )
-            for m in found
-        ]
-        print_table("Federation", ["name", "kind", "state", "connected", "days left"], rows)
-        for one in found:
-            if one.days is not None and one.days < WARNING_DAYS and one.state != "revoked":
-                note(f"warning: the certificate of {one.name} expires in {one.days} days")
-
-    members_said = [{**asdict(m), "connected": is_connected(m)} for m in found]
-    emit(as_json, {"members": members_said}, told)
+    said, rows = [], []
+    for one in found:
+        there = None if connected is None or one.kind != "site" else one.name in connected
+        said.append({**asdict(one), "connected": there})
+        word, left = {True: "yes", False: "no", None: ""}[there], one.days
+        rows.append((one.name, one.kind, one.state, word, "kit not here" if left is None else left))
+        if left is not None and left < WARNING_DAYS and one.state != "revoked":
+            note(f"warning: the certificate of {one.name} expires in {left} days")
+    columns = ["name", "kind", "state", "connected", "days left"]
+    emit(as_json, {"members": said}, Table("Federation", columns, rows))
 
 
+@opt.command("jigsaw federate submit kits/coordinator@jigsaw.local --round first", on=federate)
 def submit(
     kit: Path,
     *,
@@ -208,16 +190,12 @@ def submit(
     )
     with working("waiting for the sites"):
         end = submit_round(kit, options, deadline=deadline or timeout + 120, patience=patience)
-    record = end.record
-
-    def told() -> None:
-        if record is not None:
-            rows = [(site, s.state, s.why) for site, s in record.sites.items()]
-            print_table(f"Round {round_name}", ["site", "state", "why"], rows)
-
+    record, seconds = end.record, round(end.seconds, 1)
+    rows = [] if record is None else [(x, s.state, s.why) for x, s in record.sites.items()]
+    told = [Table(f"Round {round_name}", ["site", "state", "why"], rows)] if record else []
     state = None if record is None else record.model_dump()
-    seconds = round(end.seconds, 1)
-    emit(as_json, {"round": round_name, "job": end.job, "seconds": seconds, "state": state}, told)
+    document = {"round": round_name, "job": end.job, "seconds": seconds, "state": state}
+    emit(as_json, document, told)
     if not end.ok:
         raise InputError(
             f"the round {round_name!r} gave no result: {end.failure}",
@@ -230,6 +208,7 @@ def submit(
         raise typer.Exit(INCOMPLETE)
 
 
+@opt.command("jigsaw federate simulate lab-*.fragment.json --out result/", "simulate", federate)
 def rehearse(
     fragments: list[Path],
     *,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -19,14 +18,23 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli.texts import FLAGS, LIMITS, TEXTS
 
 if TYPE_CHECKING:
-    from jigsaw_crl.client.checks import Kind, Kinds
-    from jigsaw_crl.fragment.fragment import Fragment
+    from jigsaw_crl.client.checks import Kinds
 
-__all__ = ["Method", "Reading", "command", "kinds_of", "method_options", "signer"]
+__all__ = ["Method", "Reading", "app", "command", "kinds_of", "method_options"]
 
 Method = Literal["null-cone", "paper"]
 # Keyword arguments of the readers.
 Reading = dict[str, Any]
+
+app = typer.Typer(
+    name="jigsaw",
+    help="One causal order from many partial, mixed, private views of a hidden system.",
+    epilog="Start with: jigsaw demo",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def reading(
@@ -38,6 +46,7 @@ def reading(
     trim: float | None = None,
     drop_missing: bool = False,
     fill_missing: bool = False,
+    na: list[str] | None = None,
     covariate: list[str] | None = None,
     ignore: list[str] | None = None,
 ) -> Reading:
@@ -50,6 +59,7 @@ def reading(
         "batch": batch,
         "group": group,
         "covariates": covariate or (),
+        "na": na or (),
         "ignore": ignore or (),
         "trim": trim,
         # None leaves it to the manifest.
@@ -58,30 +68,31 @@ def reading(
 
 
 def command(
-    app: typer.Typer, function: Callable[..., None], example: str, name: str | None = None
-) -> None:
+    example: str, name: str | None = None, on: typer.Typer = app
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a command, by its own name or another; the example ends its help."""
-    own = inspect.signature(function, eval_str=True).parameters
-    shared = inspect.signature(reading, eval_str=True).parameters
-    parameters = [
-        parameter
-        for given in own.values()
-        for parameter in (shared.values() if given.name == "reading" else [given])
-    ]
 
-    @wraps(function)
-    def run(**given: Any) -> None:
-        if "reading" in own:
-            given["reading"] = reading(**{name: given.pop(name) for name in shared})
-        function(**given)
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(function, eval_str=True).parameters
+        shared = inspect.signature(reading, eval_str=True).parameters
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    described = [
-        p.replace(annotation=_described(function.__name__, p), kind=keyword) for p in parameters
-    ]
-    run.__annotations__ = {p.name: p.annotation for p in described}
-    run.__signature__ = inspect.Signature(described)  # type: ignore[attr-defined]
-    app.command(name, epilog=f"Example: {example}")(run)
+        @wraps(function)
+        def run(**given: Any) -> None:
+            if "reading" in own:
+                given["reading"] = reading(**{name: given.pop(name) for name in shared})
+            function(**given)
+
+        described = [
+            p.replace(annotation=_described(function.__name__, p), kind=p.KEYWORD_ONLY)
+            for given in own.values()
+            for p in (shared.values() if given.name == "reading" else [given])
+        ]
+        run.__annotations__ = {p.name: p.annotation for p in described}
+        run.__signature__ = inspect.Signature(described)  # type: ignore[attr-defined]
+        on.command(name, epilog=f"Example: {example}")(run)
+        return function
+
+    return register
 
 
 def _described(function: str, parameter: inspect.Parameter) -> Any:
@@ -95,20 +106,16 @@ def _described(function: str, parameter: inspect.Parameter) -> Any:
     return Annotated[kind, typer.Option(*flags, metavar=metavar, help=text, min=least, max=most)]
 
 
-_KINDS: dict[str, Kind] = {"soft": "soft", "hard": "hard"}
-
-
-def kinds_of(given: list[str] | None) -> list[Kinds]:
+def kinds_of(given: list[str] | None, method: Method = "null-cone") -> list[Kinds]:
     """What --interventions says: kinds for all labels, then for single ones.
 
     Each is for `with_interventions`, in this order.
     """
-    for_all: list[Kinds] = []
-    by_label: dict[str, Kind] = {}
+    method_options(method, interventions=given)
+    for_all, by_label = set[Any](), dict[str, Any]()
     for text in given or ():
-        label, equals, said = text.rpartition("=")
-        kind = _KINDS.get(said)
-        if kind is None or (equals and not label):
+        label, equals, kind = text.rpartition("=")
+        if kind not in ("soft", "hard") or (equals and not label):
             raise InputError(
                 f"--interventions is {text!r}",
                 "Write hard or soft for all labels, or LABEL=hard for one.",
@@ -116,8 +123,8 @@ def kinds_of(given: list[str] | None) -> list[Kinds]:
         if equals:
             by_label[label] = kind
         else:
-            for_all.append(kind)
-    if len(set(for_all)) > 1:
+            for_all.add(kind)
+    if len(for_all) > 1:
         raise InputError(
             "--interventions says both hard and soft of all labels", "Name the labels of one kind."
         )
@@ -143,24 +150,3 @@ def method_options(method: Method, tau: float | None = None, **null_cone: Any) -
             "--tau belongs to --method paper; null-cone has no tuning parameter", "Leave it out."
         )
     return {"method": method, **asked}
-
-
-def signer(
-    key: Path | None, study: str | None, round_name: str | None
-) -> Callable[[Fragment], str] | None:
-    """The function that signs a fragment for a round of a study; None without a key."""
-    if key is None:
-        if study is not None or round_name is not None:
-            raise InputError("--study and --round belong to --sign", "Pass --sign KEY as well.")
-        return None
-    if not study or not round_name:
-        raise InputError(
-            "a signature is for one round of one study",
-            "Pass --study and --round, as the coordinator names them.",
-        )
-    # Imported here for start-up time: it loads pydantic.
-    from jigsaw_crl.federated.keys import read_private_key
-    from jigsaw_crl.federated.signing import sign_fragment
-
-    private = read_private_key(key)
-    return lambda piece: sign_fragment(piece, private, study=study, round_name=round_name)

@@ -6,51 +6,38 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, locked
-from jigsaw_crl.base.terminal import say, working
+from jigsaw_crl.base.terminal import working
 from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.answers import effects_document, print_effects
 from jigsaw_crl.cli.output import (
+    Table,
     emit,
-    print_findings,
-    print_left_out,
-    print_outcomes,
-    print_table,
+    findings_table,
+    left_out_lines,
+    outcome_lines,
+    records,
 )
 
 if TYPE_CHECKING:
-    from jigsaw_crl.assembly import GlobalOrder
     from jigsaw_crl.base.knowledge import Knowledge
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
-__all__ = ["print_result", "register"]
+__all__ = ["result_told"]
 
 # Undetermined pairs of the best guess that are listed for people.
 MOST_OPEN = 10
 
 
-def register(app: typer.Typer) -> None:
-    opt.command(app, recover, "jigsaw recover study/ --out result/")
-    opt.command(
-        app,
-        assemble,
-        "jigsaw assemble *.fragment.json --out result/ (a later site: jigsaw assemble "
-        "new.fragment.json --into result/; corrected data: --replace)",
-    )
-    opt.command(app, report, "jigsaw report result/ -o report.html")
-
-
+@opt.command("jigsaw recover study/ --out result/")
 def recover(
     study: Path,
     *,
@@ -82,7 +69,7 @@ def recover(
             "Pass another folder as --out.",
             path=out,
         )
-    opt.method_options(method, interventions=interventions)
+    kinds = opt.kinds_of(interventions, method)
     options = opt.method_options(
         method,
         tau,
@@ -91,7 +78,6 @@ def recover(
         smallest_effect=smallest_effect,
         witnesses=witnesses,
     )
-    kinds = opt.kinds_of(interventions)
     with working("reading"):
         data = read_any(study, **reading)
     for kind in kinds:
@@ -101,6 +87,10 @@ def recover(
     _answer(result, out, force, as_json)
 
 
+@opt.command(
+    "jigsaw assemble *.fragment.json --out result/ (a later site: jigsaw assemble "
+    "new.fragment.json --into result/; corrected data: --replace)"
+)
 def assemble(
     fragments: list[Path] | None = None,
     *,
@@ -171,10 +161,7 @@ def assemble(
         sources = zip(pieces, paths, strict=True)
         provenance = {"fragments": {name: str(path) for name, path in sources}, **provenance}
         with working("assembling"):
-            if into is None:
-                result = _result_of(pieces, provenance, options)
-            else:
-                result = _changed(into, pieces, provenance, gone, replaced=corrected)
+            result = _result_of(pieces, provenance, options, into, gone, corrected)
         _answer(result, out, force, as_json)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.keys import read_private_key
@@ -184,19 +171,6 @@ def assemble(
         if log_used is not None:
             # Last, so that a run that was killed before can be repeated.
             log_used()
-
-
-def _result_of(
-    pieces: dict[str, Fragment], provenance: dict[str, Any], options: dict[str, Any]
-) -> Result:
-    from jigsaw_crl.assembly import conclude
-    from jigsaw_crl.assembly.order import Options
-    from jigsaw_crl.result.result import Result
-
-    chosen = Options(**options)
-    chosen.knowledge.check({label for piece in pieces.values() for label in piece.labels})
-    concluded = conclude(pieces.values(), options=chosen)
-    return Result(pieces, concluded.order, concluded.findings, provenance)
 
 
 def _knowledge(path: Path) -> Knowledge:
@@ -214,18 +188,25 @@ def _knowledge(path: Path) -> Knowledge:
     return found
 
 
-def _changed(
-    folder: Path,
+def _result_of(
     pieces: dict[str, Fragment],
     provenance: dict[str, Any],
-    gone: Sequence[str],
-    *,
+    options: dict[str, Any],
+    into: Path | None,
+    gone: list[str],
     replaced: bool,
 ) -> Result:
-    """A result with other fragments; what is known of their files joins the provenance."""
-    from jigsaw_crl.result.folder import load_result
+    """The result of fragments, or a result that they change; with what is known of their files."""
+    from jigsaw_crl.assembly import conclude
+    from jigsaw_crl.assembly.order import Options
+    from jigsaw_crl.result import Result, load_result
 
-    grown = load_result(folder)
+    if into is None:
+        chosen = Options(**options)
+        chosen.knowledge.check({label for piece in pieces.values() for label in piece.labels})
+        concluded = conclude(pieces.values(), options=chosen)
+        return Result(pieces, concluded.order, concluded.findings, provenance)
+    grown = load_result(into)
     if gone:
         grown = grown.remove(*gone)
     if pieces:
@@ -237,6 +218,7 @@ def _changed(
     return replace(grown, provenance={**grown.provenance, **joined})
 
 
+@opt.command("jigsaw report result/ -o report.html")
 def report(
     folder: Path, *, output: Path | None = None, force: bool = False, as_json: bool = False
 ) -> None:
@@ -278,7 +260,7 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             "pairs": sorted([list(pair) for pair in order.pairs()]),
             "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
             "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
-            **effects_document(result),
+            **_effects_document(result),
             "clients": {
                 name: {
                     "outcome": piece.outcome.code,
@@ -294,64 +276,85 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             "out": None if out is None else str(out),
         }
 
-    def told() -> None:
-        print_result(result)
-        if out is not None:
-            typer.echo(f"written to {out}")
-
-    emit(as_json, document, told)
+    told = [] if as_json else result_told(result)
+    emit(as_json, document, told, [] if out is None else f"written to {out}")
 
 
-def print_result(result: Result) -> None:
-    """Print a result for people."""
+def _effects_document(result: Result) -> dict[str, Any]:
+    """Total effects and direct edges as JSON values; empty without hard interventions."""
+    if not len(result.effects) and result.order.effects is None:
+        return {}
+    edges = [{"cause": a, "effect": d, **about} for a, d, about in result.graph.edges(data=True)]
+    return {"effects": records(result.effects), "direct_edges": edges}
+
+
+def result_told(result: Result) -> list[str | Table]:
+    """A result for people, in lines and tables."""
+    from jigsaw_crl.assembly.verdict import tally
+
     order, covers = result.order, sorted(result.order.hasse().edges)
-    say(result.summary)
-    _print_counts(order)
-    outcomes = {name: piece.outcome for name, piece in result.fragments.items()}
+    told: list[str | Table] = [result.summary]
+    told.append(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
+    if resting := order.rests_on:
+        rest = pluralise(len(resting), "verdict rests", "verdicts rest")
+        named = few(sorted(set(resting.values())))
+        told.append(f"{rest} on a single client ({named}): the others alone would not decide that")
+    if order.contested:
+        contested = pluralise(len(order.contested), "verdict is", "verdicts are")
+        opposite = "the clients that say the opposite would decide so among themselves"
+        told.append(f"{contested} contested: {opposite}")
+    guessed = order.best_guess().pairs() - order.pairs()
+    likely = sorted(guessed, key=lambda p: -order.probability(*p))
+    if likely:
+        shown = few((f"{a} → {d} ({order.probability(a, d):.2f})" for a, d in likely), MOST_OPEN)
+        told.append(f"undetermined, but part of the best guess (probability): {shown}")
     rows = [(name, len(f.labels), f.outcome.code) for name, f in result.fragments.items()]
-    print_table("Clients", ["client", "labels", "outcome"], rows)
-    print_outcomes(outcomes)
+    told.append(Table("Clients", ["client", "labels", "outcome"], rows))
+    told += outcome_lines({name: piece.outcome for name, piece in result.fragments.items()})
     columns = ["ancestor", "descendant", "probability"]
     if order.mode == "paper":
         # Algorithm 3 states pairs; it gives them no probability.
-        print_table("Order that Algorithm 3 states (Hasse diagram)", columns[:2], covers)
+        title = "Order that Algorithm 3 states (Hasse diagram)"
+        told.append(Table(title, columns[:2], covers))
     else:
         edges: list[tuple[str, ...]] = [(a, d, chance(order.probability(a, d))) for a, d in covers]
         alone = [order.table.resting(*order.indices(*pair)) for pair in covers]
         if any(alone):
             columns = [*columns, "rests on"]
             edges = [(*edge, client) for edge, client in zip(edges, alone, strict=True)]
-        print_table("Decided ancestors (without pairs that others imply)", columns, edges)
-    print_effects(result)
-    print_left_out(result.left_out, result.lost_labels)
-    for text in order.notes:
-        say(f"note: {text}")
-    if result.diagnostics:
-        print_findings(result.diagnostics)
-    say(result.summary)
+        told.append(Table("Decided ancestors (without pairs that others imply)", columns, edges))
+    told += [*_effects_told(result), *left_out_lines(result.left_out, result.lost_labels)]
+    told += [f"note: {text}" for text in order.notes]
+    told += [findings_table(result.diagnostics)] if result.diagnostics else []
+    return [*told, result.summary]
 
 
-def _print_counts(order: GlobalOrder) -> None:
-    from jigsaw_crl.assembly.verdict import tally
+def _effects_told(result: Result) -> list[str | Table]:
+    """The largest effects and the number of direct edges, if there are hard interventions."""
+    from jigsaw_crl.evidence.effects import AT_DOSE  # here for start-up time
 
-    typer.echo(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
-    resting = order.rests_on
-    if resting:
-        clients = few(sorted(set(resting.values())))
-        rest = pluralise(len(resting), "verdict rests", "verdicts rest")
-        typer.echo(f"{rest} on a single client ({clients}): the others alone would not decide that")
-    if order.contested:
-        contested = pluralise(len(order.contested), "verdict is", "verdicts are")
-        typer.echo(
-            f"{contested} contested: the clients that say the opposite would decide so among "
-            "themselves"
+    frame = result.effects[result.effects.verdict == "ancestor"]
+    if not len(frame) and result.order.effects is None:
+        return []
+    frame = frame.reindex(frame.total.abs().sort_values(ascending=False, kind="stable").index)
+    edges = result.graph.edges(data=True)
+    direct: dict[Any, str] = {(a, d): about["verdict"] for a, d, about in edges}
+    rows = [
+        (
+            row.cause,
+            row.effect,
+            f"{row.total:+.3f}",
+            f"{row.low:+.3f} to {row.high:+.3f}",
+            row.sites,
+            "at this dose"
+            if row.kind == AT_DOSE
+            else direct.get((row.cause, row.effect), "not direct"),
         )
-    likely = sorted(
-        order.best_guess().pairs() - order.pairs(), key=lambda p: -order.probability(*p)
-    )
-    if likely:
-        shown = ", ".join(
-            f"{a} → {d} ({order.probability(a, d):.2f})" for a, d in likely[:MOST_OPEN]
-        )
-        more = f" and {len(likely) - MOST_OPEN} more" if len(likely) > MOST_OPEN else ""
-        typer.echo(f"undetermined, but part of the best guess (probability): {shown}{more}")
+        for row in frame.itertuples()
+    ]
+    columns = ["cause", "effect", "total", "95 % interval", "clients", "edge"]
+    kind = "Average" if len(frame) and (frame.kind == AT_DOSE).all() else "Total"
+    table = Table(f"{kind} effects in standard deviations", columns, rows, long=True)
+    stated = sum(verdict == "direct" for verdict in direct.values())
+    counts = f"{pluralise(stated, 'direct edge')}, {len(direct) - stated} undetermined"
+    return [table, f"graph: {counts}"]

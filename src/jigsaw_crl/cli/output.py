@@ -1,12 +1,10 @@
-"""Tables and lines that commands print for people."""
+"""What commands print: one JSON object, or lines and tables for people."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.labels import safe_text
@@ -14,103 +12,107 @@ from jigsaw_crl.base.terminal import print_json, say
 from jigsaw_crl.base.text import few, number
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from jigsaw_crl.fragment.fragment import Outcome
     from jigsaw_crl.result.summary import LeftOut
 
-__all__ = ["BLOCKS", "emit", "print_findings", "print_left_out", "print_outcomes", "print_table"]
+__all__ = ["Table", "emit", "findings_table", "left_out_lines", "outcome_lines", "records"]
 
-# Most lines about what is left out; the findings have them all.
-MOST_LEFT_OUT = 10
-# Lines of the table of findings.
-MOST_FINDINGS = 20
-# Places that are named for one finding.
-MOST_PLACES = 6
-# What the word means in the tables of clients.
-BLOCKS = (
-    "(labels are in one block if hidden causes join them at that client, which then cannot order "
-    "all of them; another client may)"
-)
+# Lines of a long table, lines about what is left out, and places that are named for one finding.
+MOST_LINES, MOST_LEFT_OUT, MOST_PLACES = 20, 10, 6
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+
+class Table(NamedTuple):
+    """A table for people; of a long one the first lines are shown."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    long: bool = False
 
 
 def emit(
     as_json: bool,
     document: dict[str, Any] | Callable[[], dict[str, Any]],
-    told: str | Callable[[], None],
+    *told: str | Table | Iterable[str | Table],
 ) -> None:
-    """Print the answer of a command: one JSON object, or what people are told."""
+    """Print the answer of a command: one JSON object, or lines and tables for people."""
     if as_json:
         print_json(document if isinstance(document, dict) else document())
-    elif isinstance(told, str):
-        say(told)
-    else:
-        told()
+        return
+    for one in told:
+        if isinstance(one, str):
+            say(one)
+        elif isinstance(one, Table):
+            _print_table(one)
+        else:
+            emit(False, {}, *one)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def _print_table(table: Table) -> None:
     """Print a table: drawn on a terminal, tab-separated in a pipe."""
-    lines = [[safe_text(str(cell)) for cell in row] for row in rows]
+    most = MOST_LINES if table.long else len(table.rows)
+    lines = [[safe_text(str(cell)) for cell in row] for row in table.rows[:most]]
     if not sys.stdout.isatty():
-        typer.echo(f"# {title}")
-        for line in [list(columns), *lines]:
+        say(f"# {table.title}")
+        for line in [list(table.columns), *lines]:
             say("\t".join(" ".join(cell.split()) for cell in line))
-        return
-    # Imported here for start-up time: output in a pipe does without.
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    else:
+        # Imported here for start-up time: output in a pipe does without.
+        from rich.console import Console
+        from rich.table import Table as Drawn
+        from rich.text import Text
 
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for line in lines:
-        # Text, not markup: a label may hold square brackets.
-        first, *others = line
-        table.add_row(Text(first, style=_STYLES.get(first, "")), *map(Text, others))
-    Console().print(table)
+        drawn = Drawn(title=table.title, title_justify="left", header_style="bold")
+        for column in table.columns:
+            drawn.add_column(column, overflow="fold")
+        for first, *others in lines:
+            # Text, not markup: a label may hold square brackets.
+            drawn.add_row(Text(first, style=_STYLES.get(first, "")), *map(Text, others))
+        Console().print(drawn)
+    if len(table.rows) > most:
+        say(f"and {len(table.rows) - most} more (--json has them all)")
 
 
-def print_findings(findings: Sequence[Finding]) -> None:
-    """Print a table of findings, the most severe first."""
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a frame as plain JSON values; None for what is missing."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
+
+
+def findings_table(findings: Sequence[Finding]) -> Table | str:
+    """The findings, the most severe first; the same words about several places once."""
     if not findings:
-        typer.echo("No findings: nothing in the data speaks against the method's assumptions.")
-        return
-    # What is said of several places in the same words is said once.
+        return "No findings: nothing in the data speaks against the method's assumptions."
     places: dict[tuple[str, ...], list[str]] = {}
     for f in most_severe_first(findings):
-        said = (f.severity, f"{f.check}: {f.message}", _number(f), f.remedy)
+        limit = "" if f.threshold is None else f" ({number(f.threshold)})"
+        value = "" if f.value is None else f"{number(f.value)}{limit}"
         place = "/".join(x for x in (f.client, f.regime) if x) or "study"
+        said = (f.severity, f"{f.check}: {f.message}", value, f.remedy)
         places.setdefault(said, []).append(place)
     rows = [(said[0], few(where, MOST_PLACES), *said[1:]) for said, where in places.items()]
     columns = ["severity", "where", "what was seen", "value (threshold)", "remedy"]
-    print_table("Findings", columns, rows[:MOST_FINDINGS])
-    if len(rows) > MOST_FINDINGS:
-        typer.echo(f"and {len(rows) - MOST_FINDINGS} less severe ones (--json has them all)")
+    return Table("Findings", columns, rows, long=True)
 
 
-def print_outcomes(outcomes: Mapping[str, Outcome]) -> None:
-    """Print what happened at clients that were not simply recovered; the same words once."""
+def outcome_lines(outcomes: Mapping[str, Outcome]) -> list[str]:
+    """What happened at clients that were not simply recovered; the same words once."""
     told: dict[str, list[str]] = {}
     for name, outcome in outcomes.items():
         if str(outcome) != "recovered":
             told.setdefault(str(outcome), []).append(name)
-    for text, names in told.items():
-        say(f"{few(names, MOST_PLACES)}: {text}")
+    return [f"{few(names, MOST_PLACES)}: {text}" for text, names in told.items()]
 
 
-def print_left_out(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> None:
-    """Print each label or client that is not used, and the labels missing from the order."""
-    for part in parts[:MOST_LEFT_OUT]:
-        say(f"left out: {part}")
+def left_out_lines(parts: Sequence[LeftOut], lost: Iterable[str] = ()) -> list[str]:
+    """Each label or client that is not used, and the labels missing from the order."""
+    told = [f"left out: {part}" for part in parts[:MOST_LEFT_OUT]]
     if len(parts) > MOST_LEFT_OUT:
-        typer.echo(f"left out: {len(parts) - MOST_LEFT_OUT} more, see the findings")
+        told.append(f"left out: {len(parts) - MOST_LEFT_OUT} more, see the findings")
     names = ", ".join(lost)
     if names:
-        typer.echo(f"missing from the order, because left out of every client: {names}")
-
-
-def _number(finding: Finding) -> str:
-    if finding.value is None:
-        return ""
-    limit = "" if finding.threshold is None else f" ({number(finding.threshold)})"
-    return f"{number(finding.value)}{limit}"
+        told.append(f"missing from the order, because left out of every client: {names}")
+    return told

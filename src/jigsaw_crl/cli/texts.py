@@ -40,6 +40,7 @@ TEXTS: dict[str, tuple[str | None, str]] = {
         "Column that acts on the features and that no intervention changes; its linear part is "
         "taken off; may be repeated.",
     ),
+    "na": ("VALUE", "Value that stands for a missing one, such as -9999; may be repeated."),
     "ignore": ("COLUMN", "Column that is not a feature; may be repeated."),
     "name": ("NAME", "The client's name (default: the file's)."),
     "n_latent": ("N", "Latents the client accesses (default: estimated)."),
@@ -99,8 +100,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
         "Do not round the numbers to what their sampling error justifies. They then say more "
         "about single rows.",
     ),
-    "latents.private": ("PRIVATE", "The site's own file, of fragment --private."),
-    "latents.output": ("FILE", "CSV file to write."),
     "fragments": ("FRAGMENT", "Fragment files of the clients, or folders of them."),
     "into": (
         "RESULT",

@@ -11,27 +11,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
-import typer
-
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import say, working
+from jigsaw_crl.base.terminal import working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import emit, print_table
+from jigsaw_crl.cli.order import result_told
+from jigsaw_crl.cli.output import Table, emit
 
-__all__ = ["register"]
+__all__: list[str] = []
 
 
 Setting = Literal["A", "B", "C"]
 Format = Literal["csv", "parquet", "npz", "h5ad", "moments"]
 
 
-def register(app: typer.Typer) -> None:
-    opt.command(app, demo, "jigsaw demo --out jigsaw-demo/")
-    opt.command(app, simulate, "jigsaw simulate --setting A --samples 10000 --out study/")
-    opt.command(app, reproduce, "jigsaw reproduce tables --quick --out reproduce/")
-
-
+@opt.command("jigsaw demo --out jigsaw-demo/")
 def demo(
     *,
     out: Path = Path("jigsaw-demo"),
@@ -45,26 +39,22 @@ def demo(
     order, report = made.result.order, made.folder / "report.html"
     certificate = None if made.across is None else order.explain(*made.across)
 
-    def told() -> None:
-        from jigsaw_crl.cli.order import print_result  # here for start-up time
-
-        typer.echo(
-            f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
-            f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
-            f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
-            f"{SIMULATED}\n"
-        )
-        print_result(made.result)
-        if made.across is not None:
-            seen = order.panel.seen_by(*order.indices(*made.across))
-            who = "No client could tell this alone" if seen else "No client has both labels"
-            say(f"\n{who}; together they know:\n{certificate}\n")
-        columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
-        rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in made.comparison]
-        print_table("Compared with the truth, which the simulator knows", columns, rows)
-        typer.echo(f"Result folder: {made.folder}\nReport:        {report.resolve()}")
-        typer.echo(f"Done in {made.seconds:.1f} s. Open the report in a browser.")
-
+    told: list[str | Table] = [
+        f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
+        f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
+        f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
+        f"{SIMULATED}\n"
+    ]
+    told += [] if as_json else result_told(made.result)
+    if made.across is not None:
+        seen = order.panel.seen_by(*order.indices(*made.across))
+        who = "No client could tell this alone" if seen else "No client has both labels"
+        told.append(f"\n{who}; together they know:\n{certificate}\n")
+    columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
+    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in made.comparison]
+    told.append(Table("Compared with the truth, which the simulator knows", columns, rows))
+    told.append(f"Result folder: {made.folder}\nReport:        {report.resolve()}")
+    told.append(f"Done in {made.seconds:.1f} s. Open the report in a browser.")
     document = {
         "study": made.result.provenance["study"],
         "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
@@ -79,6 +69,7 @@ def demo(
     emit(as_json, document, told)
 
 
+@opt.command("jigsaw simulate --setting A --samples 10000 --out study/")
 def simulate(
     *,
     out: Path,
@@ -151,6 +142,7 @@ def simulate(
     emit(as_json, document, f"{size} written to {out}")
 
 
+@opt.command("jigsaw reproduce tables --quick --out reproduce/")
 def reproduce(
     what: Literal["figures", "tables"],
     *,

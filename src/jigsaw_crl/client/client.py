@@ -260,6 +260,7 @@ class Client:
         group: str | None = None,
         trim: float = 0.0,
         missing: Missing = "refuse",
+        na: Sequence[str] = (),
         covariates: Sequence[str] = (),
         interventions: Kinds | None = None,
     ) -> Client:
@@ -270,13 +271,13 @@ class Client:
         frame : table
             A column `regime` says which regime a row belongs to; every other numeric column is a
             feature. A warning names the columns that are not used.
-        regime, control, name, n_latent, ignore, batch, group, trim, missing, covariates, \
+        regime, control, name, n_latent, ignore, batch, group, trim, missing, na, covariates, \
 interventions
             As for `read_client`.
         """
         client: Client = resolve_name("jigsaw_crl.study.reading:client_from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
-            batch=batch, group=group, trim=trim, missing=missing, covariates=covariates,
+            batch=batch, group=group, trim=trim, missing=missing, na=na, covariates=covariates,
             interventions=interventions,
         )  # fmt: skip
         return client

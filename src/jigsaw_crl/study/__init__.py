@@ -20,7 +20,7 @@ from jigsaw_crl.study.reading import (
     client_from_table,
     read_any,
     read_client,
-    read_client_with_findings,
+    read_one,
     read_study,
 )
 
@@ -30,7 +30,7 @@ __all__ = [
     "merge_clients",
     "read_any",
     "read_client",
-    "read_client_with_findings",
+    "read_one",
     "read_study",
     "write_moments",
 ]

@@ -1,4 +1,4 @@
-"""Parquet files and tables in memory; record batches of pyarrow become rows.
+"""Parquet files, sheets of Excel and tables in memory: record batches of pyarrow become rows.
 
 Imported only for such tables, because pyarrow takes a tenth of a second to load.
 """
@@ -6,7 +6,10 @@ Imported only for such tables, because pyarrow takes a tenth of a second to load
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +17,53 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.study.columns import BOOLEAN, check_once, choose_columns
 from jigsaw_crl.study.data_file import DataFile, fits, parquet_parts
-from jigsaw_crl.study.problems import Problems, passable
-from jigsaw_crl.study.source import Chunk, Reading, Source, chunk_rows
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.table import BOOLEAN, Chunk, Table, choose_columns, chunk_rows
 
-__all__ = ["arrow_chunks", "parquet_source", "table_source", "unreadable"]
+__all__ = [
+    "NULLS",
+    "Batches",
+    "Spoilt",
+    "excel_table",
+    "frame_table",
+    "parquet_table",
+    "unreadable",
+    "with_batches",
+]
 
 # Record batches, each with the values of columns that it lacks.
 Batches = Iterator[tuple[Any, Mapping[str, str]]]
+# What pyarrow takes as a missing number.
+NULLS = csv.ConvertOptions().null_values
 
 
-def arrow_chunks(
-    batches: Callable[[], Batches], features: Sequence[str], reading: Reading
-) -> Callable[[], Iterator[Chunk]]:
-    """Rows of record batches; errors of pyarrow become an `InputError`."""
+class Spoilt(InputError):
+    """A column holds a text among numbers; the file can be read without it."""
+
+    column: str = ""
+
+
+def with_batches(table: Table, batches: Callable[[], Batches], header: Sequence[str] = ()) -> Table:
+    """The table with the rows of record batches; errors of pyarrow become an `InputError`.
+
+    `header` names the columns of a text file, whose first row is the header to pyarrow.
+    """
 
     def chunks() -> Iterator[Chunk]:
-        with readable(reading.path or Path()):
+        with readable(table.reading.path or Path()):
             try:
                 for batch, constant in batches():
-                    yield _chunk(batch, features, reading, constant)
+                    yield _chunk(batch, table.features, table.reading, constant)
             except pa.ArrowException as error:
-                raise unreadable(error, reading) from None
+                raise unreadable(error, table.reading, header) from None
 
-    return chunks
+    return replace(table, chunks=chunks)
 
 
 def _chunk(
@@ -55,9 +75,8 @@ def _chunk(
     columns = [batch.column(position[name]) for name in features]
     # float32 if every column is; sums are in float64 anyway.
     single = all(types.is_float32(column.type) for column in columns)
-    rows = np.empty(
-        (batch.num_rows, len(features)), np.float32 if single else np.float64, order="F"
-    )
+    shape = (batch.num_rows, len(features))
+    rows = np.empty(shape, np.float32 if single else np.float64, order="F")
     for i, column in enumerate(columns):
         if types.is_decimal(column.type):
             column = column.cast(pa.float64())
@@ -68,8 +87,6 @@ def _chunk(
             own[what] = [constant[name]], np.zeros(batch.num_rows, dtype=np.int32)
             continue
         encoded = batch.column(position[name])
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
         if not types.is_dictionary(encoded.type):
             encoded = pc.dictionary_encode(encoded.cast(pa.string()))
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -78,22 +95,15 @@ def _chunk(
 
 
 def unreadable(error: Exception, reading: Reading, header: Sequence[str] = ()) -> InputError:
-    """The error of a broken file, or of a value that is not a number.
-
-    `header` names the columns of a text file, whose first row is the header to pyarrow.
-    """
+    """The error of a broken file, or of a value that is not a number."""
     text = " ".join(str(error).split())
     value = re.search(r"In CSV column #(\d+):(?: Row #(\d+):)? .*invalid value '(.*)'", text)
     if value:
         row = f", row {int(value.group(2)) - 1}" if value.group(2) else ""
-        column = int(value.group(1))
-        known = column < len(header)
-        name = repr(header[column]) if known else str(column + 1)
-        spoilt = reading.fail(
-            f"column {name}{row} holds {value.group(3)[:60]!r} among numbers",
-            "Correct such values, or leave the column out with --ignore.",
-        )
-        return passable(spoilt, ignore=(*reading.ignore, header[column])) if known else spoilt
+        column, said = int(value.group(1)), value.group(3)[:60]
+        if column < len(header):
+            what = f"column {header[column]!r}{row} holds {said!r} among numbers"
+            return spoilt(reading, header[column], what, said)
     if "straddling object" in text:
         return reading.fail(
             "a line is longer than the first ones let expect",
@@ -106,17 +116,108 @@ def unreadable(error: Exception, reading: Reading, header: Sequence[str] = ()) -
     )
 
 
+def spoilt(reading: Reading, column: str, what: str, value: str) -> Spoilt:
+    """The error of a text among the numbers of a column."""
+    meant = f"If it stands for a missing value, name it with na=[{value!r}]"
+    remedy = f"Correct such values, or leave the column out with ignore=[…]. {meant}."
+    if reading.path is not None:
+        meant += f' (on the command line --na "{value}", in study.toml na = ["{value}"])'
+        remedy = f"Correct such values, or leave the column out with --ignore. {meant}."
+    error = Spoilt(what, remedy, client=reading.client, path=reading.path)
+    error.column = column
+    return error
+
+
 def _why_not_numeric(kind: Any) -> str:
     if types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind):
         return ""
     return BOOLEAN if types.is_boolean(kind) else f"of type {kind}"[:80]
 
 
-def _check_texts(schema: Any, keys: Mapping[str, str], reading: Reading) -> None:
-    """Raise an `InputError` unless regime, batch and group are given, as texts or whole numbers."""
+# -- Parquet ------------------------------------------------------------------------------------
+
+
+def parquet_table(data: DataFile, reading: Reading, *, only: Path | None = None) -> Table:
+    """A Parquet file, or a folder of them, which may be partitioned by `regime=value`.
+
+    With `only`, the rows of this file of the folder, with the features of the whole.
+    """
+
+    def opened(file: Path) -> Any:
+        return file if data.handle is None else data.from_start()
+
+    with readable(data.path):
+        files = [(data.path, {})] if data.handle is not None else parquet_parts(data.path)
+    if only is not None:
+        # The first file says what the features are.
+        files = files[:1] + [part for part in files[1:] if part[0] == only]
+    if not files:
+        raise reading.fail("the folder holds no Parquet file", "Check the path.")
+    layouts = []
+    for file, keys in files:
+        with readable(file):
+            try:
+                layouts.append((file, keys, parquet.read_schema(opened(file))))
+            except pa.ArrowException as error:
+                raise unreadable(error, reading.at(file)) from None
+    first, keys, schema = layouts[0]
+    partitions = [key for key in keys if key not in schema.names]
+    not_numbers = {f.name: why for f in schema if (why := _why_not_numeric(f.type))}
+    not_numbers |= dict.fromkeys(partitions, "a partition")
+    named = reading.columns().values()
+    table = choose_columns(
+        reading.at(first),
+        [*schema.names, *partitions],
+        not_numbers={name: why for name, why in not_numbers.items() if name not in named},
+    )
+    features, reading = table.features, table.reading.at(data.path)
+    named = reading.columns().values()
+    for file, keys, schema in layouts:
+        _check_part(schema, keys, features, reading.at(file))
+
+    def batches() -> Batches:
+        for file, keys, schema in layouts:
+            if only is not None and file != only:
+                continue
+            wanted = [*features, *(name for name in named if name in schema.names)]
+            # Texts stay dictionaries: one that many rows share is held once.
+            texts = [n for n in wanted if n in named and types.is_string(schema.field(n).type)]
+            # Neither mapped nor pre-fetched, so that memory does not grow with the row groups.
+            with parquet.ParquetFile(
+                opened(file),
+                read_dictionary=texts,
+                buffer_size=1 << 16,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            ) as reader:
+                size = data.size if data.handle is not None else file.stat().st_size
+                _check_sizes(reader.metadata, {*wanted}, size, reading.at(file))
+                constant = {name: key for name, key in keys.items() if name not in wanted}
+                for batch in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
+                    yield batch, constant
+
+    return with_batches(replace(table, reading=reading), batches)
+
+
+def _check_part(
+    schema: Any, keys: Mapping[str, str], features: Sequence[str], reading: Reading
+) -> None:
+    """Raise an `InputError` unless a file has all features, and regime, batch and group as text."""
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    for name in features:
+        if name not in kinds:
+            raise reading.fail(
+                f"the column {name!r} of the client's other files is missing here",
+                "Write every part with the same columns.",
+            )
+        if why := _why_not_numeric(kinds[name]):
+            raise reading.fail(
+                f"the column {name!r} is {why} here and numeric in the client's other files",
+                "Write every part with the same types.",
+            )
     for what, name in reading.columns().items():
-        if name in schema.names:
-            kind = schema.field(name).type
+        if name in kinds:
+            kind = kinds[name]
             value = kind.value_type if types.is_dictionary(kind) else kind
             text = types.is_string(value) or types.is_large_string(value)
             if not (text or types.is_integer(value)):
@@ -130,101 +231,50 @@ def _check_texts(schema: Any, keys: Mapping[str, str], reading: Reading) -> None
             )
 
 
-# -- Parquet ------------------------------------------------------------------------------------
-
-
-def parquet_source(data: DataFile, reading: Reading, *, only: Path | None = None) -> Source:
-    """A Parquet file, or a folder of them, which may be partitioned by `regime=value`.
-
-    With `only`, the rows of this file of the folder, with the features of the whole.
-    """
-    with readable(data.path):
-        files = [(data.path, {})] if data.handle is not None else parquet_parts(data.path)
-    if only is not None:
-        # The first file says what the features are.
-        files = files[:1] + [part for part in files[1:] if part[0] == only]
-    if not files:
-        raise reading.fail("the folder holds no Parquet file", "Check the path.")
-    layouts = []
-    for file, keys in files:
-        with readable(file):
-            try:
-                schema = parquet.read_schema(file if data.handle is None else data.from_start())
-            except pa.ArrowException as error:
-                raise unreadable(error, reading.at(file)) from None
-        layouts.append((file, keys, schema))
-    first, keys, schema = layouts[0]
-    named = reading.columns().values()
-    columns = [*schema.names, *(k for k in keys if k not in schema.names)]
-    not_numbers = {f.name: why for f in schema if (why := _why_not_numeric(f.type))}
-    not_numbers |= dict.fromkeys((k for k in keys if k not in schema.names), "a partition")
-    not_numbers = {name: why for name, why in not_numbers.items() if name not in named}
-    features, ignored, lacking = choose_columns(reading.at(first), columns, not_numbers=not_numbers)
-    for file, found, other in layouts:
-        _check_part(other, found, features, reading.at(file))
-
-    def batches() -> Batches:
-        for file, keys, schema in layouts:
-            if only is not None and file != only:
-                continue
-            wanted = [*features, *(name for name in named if name in schema.names)]
-            # Texts stay dictionaries: one that many rows share is held once.
-            texts = [n for n in wanted if n in named and types.is_string(schema.field(n).type)]
-            # Neither mapped nor pre-fetched, so that memory does not grow with the row groups.
-            with parquet.ParquetFile(
-                file if data.handle is None else data.from_start(),
-                read_dictionary=texts,
-                buffer_size=1 << 16,
-                pre_buffer=False,
-                page_checksum_verification=True,
-            ) as reader:
-                size = data.size if data.handle is not None else file.stat().st_size
-                _check_sizes(reader.metadata, {*wanted}, size, reading.at(file))
-                constant = {name: key for name, key in keys.items() if name not in wanted}
-                for batch in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
-                    yield batch, constant
-
-    return Source(features, arrow_chunks(batches, features, reading), ignored, lacking)
-
-
-def _check_part(
-    schema: Any, keys: Mapping[str, str], features: Sequence[str], reading: Reading
-) -> None:
-    """Raise an `InputError` unless a file has all features and what else is said of rows."""
-    kinds = dict(zip(schema.names, schema.types, strict=True))
-    for name in features:
-        if name not in kinds:
-            raise reading.fail(
-                f"the column {name!r} of the client's other files is missing here",
-                "Write every part with the same columns.",
-            )
-        if why := _why_not_numeric(kinds[name]):
-            raise reading.fail(
-                f"the column {name!r} is {why} here and numeric in the client's other files",
-                "Write every part with the same types.",
-            )
-    _check_texts(schema, keys, reading)
-
-
 def _check_sizes(metadata: Any, wanted: set[str], size: int, reading: Reading) -> None:
     """Refuse a column that would unpack to far more than the file holds, before it is read."""
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
-        for j in range(group.num_columns):
-            column = group.column(j)
-            unpacked = column.total_uncompressed_size
-            if column.path_in_schema in wanted and not fits(unpacked, size):
-                raise reading.fail(
-                    f"the column {column.path_in_schema!r} would take {unpacked >> 20} MB of "
-                    f"memory, from a file of {size} bytes",
-                    "Write it again with shorter texts, or in smaller row groups.",
-                )
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    for column in (group.column(j) for group in groups for j in range(group.num_columns)):
+        unpacked = column.total_uncompressed_size
+        if column.path_in_schema in wanted and not fits(unpacked, size):
+            raise reading.fail(
+                f"the column {column.path_in_schema!r} would take {unpacked >> 20} MB of "
+                f"memory, from a file of {size} bytes",
+                "Write it again with shorter texts, or in smaller row groups.",
+            )
 
 
 # -- tables in memory ---------------------------------------------------------------------------
 
 
-def table_source(frame: Any, reading: Reading) -> Source:
+def excel_table(data: DataFile, reading: Reading) -> Table:
+    """The first sheet of an Excel file, which pandas reads as a whole."""
+    # Imported here because pandas takes half a second to load.
+    import pandas as pd
+
+    try:
+        with zipfile.ZipFile(data.from_start()) as archive:
+            unpacked = sum(part.file_size for part in archive.infolist())
+        if not fits(unpacked, data.size):
+            raise ValueError(f"it would unpack to {unpacked >> 20} MB")
+        gaps = [*NULLS, *reading.na]
+        frame = pd.read_excel(
+            data.from_start(), keep_default_na=False, na_values=gaps, engine="openpyxl"
+        )
+    except ImportError:
+        raise reading.fail(
+            "openpyxl, which reads Excel files, is not installed",
+            "Run pip install openpyxl, or save the sheet as CSV.",
+        ) from None
+    except Exception as error:
+        # openpyxl raises many types for a broken file.
+        raise reading.fail(
+            f"the file cannot be read as Excel ({str(error)[:150]})", "Save the sheet as CSV."
+        ) from None
+    return frame_table(frame, reading)
+
+
+def frame_table(frame: Any, reading: Reading) -> Table:
     """The rows of a pandas, polars or pyarrow table, or of another that narwhals supports."""
     # Imported here because narwhals takes a tenth of a second to load.
     import narwhals as nw
@@ -239,74 +289,52 @@ def table_source(frame: Any, reading: Reading) -> Source:
         ) from None
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
-    columns = [str(column) for column in table.columns]
-    check_once(columns, reading)
-    if columns != list(table.columns):
-        # pandas numbers the columns of a plain array.
-        table = table.rename(dict(zip(table.columns, columns, strict=True)))
-    problems, spoilt = Problems(), reading.ignore
-    named, whole, kinds = reading.columns(), dict[str, Any](), dict[str, str]()
-    for name, kind in table.schema.items():
+    # pandas numbers the columns of a plain array.
+    columns, named = [str(column) for column in table.columns], reading.columns()
+    whole, kinds = dict[str, Any](), dict[str, str]()
+    for i, name in enumerate(columns):
+        own = table[:, i]
         if name in named.values():
-            whole[name] = _texts(table[name])
-        elif not kind.is_numeric() and name not in spoilt:
-            try:
-                whole[name] = table[name].to_arrow()
-                kinds[name] = _why_not_numeric(whole[name].type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError):
-                kinds[name] = "of no single type"
-                fault = _numbers_among_text(table[name].to_list(), name, reading)
-                if fault is not None:
-                    spoilt = (*spoilt, name)
-                    problems.note(passable(fault, ignore=spoilt))
-    for what, name in named.items():
-        if name in whole and table.schema[name].is_float():
-            remedy = f"Store {what}{'es' if what == 'batch' else 's'} as text."
-            said = f"the {what} column {name!r} holds decimal numbers"
-            problems.note(reading.fail(said, remedy))
+            gaps = zip(own.to_list(), own.is_null().to_list(), strict=True)
+            texts = [None if gap else str(value) for value, gap in gaps]
+            whole[name] = pa.array([None if x in reading.na else x for x in texts], pa.string())
+            if own.dtype.is_float():
+                what = next(what for what, column in named.items() if column == name)
+                remedy = f"Store {what}{'es' if what == 'batch' else 's'} as text."
+                reading.note(f"the {what} column {name!r} holds decimal numbers", remedy)
+        elif name not in reading.ignore:
+            whole[name], kinds[name] = _column(own, name, reading)
     not_numbers = {name: why for name, why in kinds.items() if why}
-    with problems.noted():
-        features, ignored, _ = choose_columns(reading, columns, not_numbers=not_numbers)
-    problems.raise_all(client=reading.client)
+    chosen = choose_columns(reading, columns, not_numbers=not_numbers)
 
     def batches() -> Batches:
-        step = chunk_rows(len(features))
-        for start in range(0, len(table), step):
-            part = table[start : start + step]
-            yield (
-                pa.table(
-                    {
-                        name: whole[name][start : start + step]
-                        if name in whole
-                        else part[name].to_arrow()
-                        for name in (*features, *named.values())
-                    }
-                ).combine_chunks(),
-                {},
-            )
+        wanted = [*chosen.features, *chosen.reading.columns().values()]
+        rows = pa.table({name: whole[name] for name in wanted})
+        for batch in rows.to_batches(chunk_rows(len(chosen.features))):
+            yield batch, {}
 
-    return Source(features, arrow_chunks(batches, features, reading), ignored)
+    return with_batches(chosen, batches)
 
 
-def _texts(column: Any) -> Any:
-    """A column as texts; null where a value is missing."""
-    missing = column.is_null().to_list()
-    values = zip(column.to_list(), missing, strict=True)
-    return pa.array([None if gap else str(value) for value, gap in values], pa.string())
-
-
-def _numbers_among_text(values: list[Any], name: str, reading: Reading) -> InputError | None:
-    """The error of a column that mixes numbers with others: it is a spoilt feature."""
+def _column(own: Any, name: str, reading: Reading) -> tuple[Any, str]:
+    """A column of a table in memory, and why it is no feature; a spoilt one is noted."""
+    broken = (pa.ArrowException, TypeError, ValueError, OverflowError)
+    with suppress(*broken):
+        found = own.to_arrow()
+        return found, _why_not_numeric(found.type)
+    values = [None if isinstance(v, str) and v in reading.na else v for v in own.to_list()]
     if any(isinstance(v, complex) for v in values):
-        return reading.fail(
+        reading.note(
             f"the column {name!r} holds complex numbers",
             "Store the real and the imaginary part as two columns, or drop the column.",
         )
-    if not any(isinstance(v, int | float) and not isinstance(v, bool) and v == v for v in values):
-        return None
-    strange = next((v for v in values if isinstance(v, str)), None)
-    what = "objects" if strange is None else repr(strange[:60])
-    return reading.fail(
-        f"the column {name!r} holds {what} among numbers",
-        "Convert the column to numbers, or drop it.",
-    )
+        return None, "complex"
+    with suppress(*broken):
+        found = pa.array(values)
+        return found, _why_not_numeric(found.type)
+    if any(isinstance(v, int | float) and not isinstance(v, bool) and v == v for v in values):
+        strange = next((v for v in values if isinstance(v, str)), None)
+        what = "objects" if strange is None else repr(strange[:60])
+        what = f"the column {name!r} holds {what} among numbers"
+        reading.problems.append(spoilt(reading, name, what, strange or "VALUE"))
+    return None, "of no single type"

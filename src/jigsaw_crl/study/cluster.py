@@ -11,36 +11,33 @@ rows, by whose differences serial dependence is measured, are those of each file
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.cluster import completed, connected
-from jigsaw_crl.study.arrow import parquet_source
-from jigsaw_crl.study.collected import Collected
+from jigsaw_crl.study.arrow import parquet_table
+from jigsaw_crl.study.collected import Along, Collected
 from jigsaw_crl.study.data_file import open_data, parquet_parts
+from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.regimes import collect
-from jigsaw_crl.study.source import Reading, Source
-from jigsaw_crl.study.wide import Along
+from jigsaw_crl.study.table import Table
 
 __all__ = ["collect_on_cluster"]
 
 
-def collect_on_cluster(
-    cluster: Any, source: Source, reading: Reading, along: Along | None
-) -> Collected:
+def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Collected:
     """What the rows of a folder of Parquet files give, each file read by a worker.
 
     Parameters
     ----------
     cluster : str or distributed.Client
         Address of the scheduler, such as ``"tcp://10.0.0.1:8786"``, or a connected client.
-    source : Source
-    reading : Reading
+    table : Table
         Its path is a folder that every worker has under the same path.
     along : Along or None
     """
-    del source
-    path = reading.path
+    reading = table.reading
     asked = {"trim": reading.trim, "group": reading.group, "fill-missing": reading.missing == "em"}
     for option, given in asked.items():
         if given:
@@ -48,18 +45,16 @@ def collect_on_cluster(
                 f"--{option} looks at all rows of a regime together, and a cluster at each file",
                 f"Drop --{option} or --cluster.",
             )
-    if path is None or not path.is_dir():
+    if reading.path is None or not reading.path.is_dir():
         raise reading.fail("a cluster reduces a folder of Parquet files", "Name the folder.")
-    own = reading.at(path.absolute())
+    path = reading.path.absolute()
     with connected(cluster) as connection:
-        shared: Any = (own, along)
+        shared: Any = (reading.at(path), along)
         if along is not None:
             # Directions take megabytes: they are sent once to each worker, not with each file.
             (shared,) = connection.scatter([shared], broadcast=True, hash=False)
-        left = [
-            connection.submit(_part, str(part), shared, pure=False)
-            for part, _ in parquet_parts(path.absolute())
-        ]
+        files = [str(part) for part, _ in parquet_parts(path)]
+        left = [connection.submit(_part, file, shared, pure=False) for file in files]
         while len(left) > 1:
             pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
             left = [
@@ -68,6 +63,7 @@ def collect_on_cluster(
             ]
         found: Collected
         (found,) = completed(connection, left)
+    found.reading = found.bad.reading = reading
     return found
 
 
@@ -76,12 +72,11 @@ def _part(part: str, shared: tuple[Reading, Along | None]) -> Collected:
     reading, along = shared
     assert reading.path is not None
     with open_data(reading.path) as data:
-        source = parquet_source(data, reading, only=Path(part)).without(reading.na)
-        own = reading.at(Path(part))
+        table = parquet_table(data, reading, only=Path(part)).without_codes()
+        table = replace(table, reading=table.reading.at(Path(part)))
         if reading.reduction is not None:
-            source = source.choose(reading.reduction.columns, own)
-        found = collect(source, own, along)
+            table = table.choose(reading.reduction.columns)
+        found = collect(table, along)
     for problem in found.bad.problems():
         raise problem
-    found.reading = found.bad.reading = reading
     return found

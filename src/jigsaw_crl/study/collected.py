@@ -2,34 +2,40 @@
 
 Rows arrive in chunks. What several parts of a table give is merged, so that the parts may be read
 at different places.
+
+A table of many columns is read twice. The first read finds the directions that replace the columns
+(`FirstRead`); the second is that of a table whose features are the directions (`Along`). Sparse
+rows stay sparse in both.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import replace
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.reduction import (
+    BLOCK_ROWS,
+    WIDE,
+    ColumnSketch,
+    Reduction,
+    reduce_columns,
+)
 from jigsaw_crl.moments.accumulator import Accumulator
-from jigsaw_crl.moments.checks import varies
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.bad_rows import BadRows, ignoring
-from jigsaw_crl.study.columns import RISING, quoted
-from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.row_order import RowOrder
-from jigsaw_crl.study.source import Chunk, Reading, is_sparse
-from jigsaw_crl.study.wide import Along, FirstRead
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.rows import BadRows, RowNumbers, ignoring, most
+from jigsaw_crl.study.table import Chunk, is_sparse, quoted
 
-__all__ = ["Collected", "large_enough"]
+__all__ = ["USUAL_CONTROLS", "Along", "Collected", "FirstRead", "is_wide"]
 
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
@@ -39,13 +45,87 @@ MOST_CELLS = 20_000
 MOST_GROUPS = 500_000
 # Incomplete rows are held in memory, 8 bytes a value.
 MOST_HELD = 200_000_000
-# A covariance needs two rows.
-FEWEST_ROWS = 2
+# Latents that are expected before the regimes are known.
+FEW = 16
 # Common names of the control, used only for suggestions.
 USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "nominal", "none", "non-targeting", "nontargeting",
     "normal", "obs", "observational", "reference", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
+
+
+def is_wide(n_columns: int, reading: Reading) -> bool:
+    """Is a table reduced? Filling in missing values and covariates need all columns."""
+    return n_columns >= WIDE and reading.missing != "em" and not reading.covariates
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """How the rows of a wide table are read along the directions that replace its columns.
+
+    `reduction` holds the directions of all columns, `own` those of the columns in use. Others are
+    `ignored`, for the reason given, or `constant`.
+    """
+
+    reduction: Reduction
+    own: Reduction
+    ignored: Mapping[str, str]
+    constant: list[str] = field(default_factory=list)
+
+
+class FirstRead:
+    """Collects the sketch of a table, of rows that come regime by regime."""
+
+    def __init__(self, columns: tuple[str, ...], reading: Reading) -> None:
+        self._columns, self._reading, n_latent = columns, reading, reading.n_latent
+        self._sketch = ColumnSketch(
+            len(columns), wanted=FEW if n_latent is None else n_latent, grows=n_latent is None
+        )
+        # The number of each regime and batch, in the order in which they occur.
+        self._cells: dict[tuple[str, str], int] = {}
+        self._waiting: list[tuple[Any, int]] = []
+
+    def take(self, cell: tuple[str, str], rows: Any) -> None:
+        """Keep rows of one regime and batch until there are enough for fast products."""
+        if cell not in self._cells:
+            self._cells[cell] = len(self._cells)
+            self._sketch.want(len({regime for regime, _ in self._cells}) - 1)
+        self._waiting.append((rows, self._cells[cell]))
+        if sum(rows.shape[0] for rows, _ in self._waiting) >= BLOCK_ROWS:
+            self._empty()
+
+    def _empty(self) -> None:
+        if not self._waiting:
+            return
+        rows, cells = zip(*self._waiting, strict=True)
+        self._waiting, sizes = [], [x.shape[0] for x in rows]
+        if not is_sparse(rows[0]):
+            # One order in memory, whatever that of the pieces: products round differently.
+            whole = np.empty((sum(sizes), rows[0].shape[1]), np.result_type(*rows))
+            stacked: Any = np.concatenate(rows, out=whole)
+        else:
+            from scipy.sparse import vstack  # here for start-up time
+
+            stacked = vstack(rows, format="csr")
+        self._sketch.add(stacked, np.repeat(cells, sizes))
+
+    def constant(self) -> BoolArray:
+        """Columns with one value in all rows."""
+        self._empty()
+        return self._sketch.constant()
+
+    def reduction(self, kept: BoolArray) -> Reduction:
+        """The directions of the columns that are kept."""
+        self._empty()
+        control, rename = self._reading.control, self._reading.rename
+        return reduce_columns(
+            self._sketch,
+            self._columns,
+            labels=len({rename.get(x, x) for x, _ in self._cells} - {control}),
+            n_latent=self._reading.n_latent,
+            control=[i for (regime, _), i in self._cells.items() if regime == control],
+            kept=kept,
+        )
 
 
 class Collected:
@@ -71,9 +151,7 @@ class Collected:
         first: FirstRead | None = None,
     ) -> None:
         self.features, self.reading, self.along, self.first = features, reading, along, first
-        self.width = len(features) if along is None else len(along.own.features)
-        self.order = RowOrder(self.width)
-        self.bad = BadRows(features, reading)
+        self.numbers, self.bad = RowNumbers(features), BadRows(features, reading)
         # Rows of each regime and batch; the batch is "" without a batch column.
         self.streams: dict[tuple[str, str], Accumulator] = {}
         # Their moments, and by regime the rows that were trimmed and the groups.
@@ -89,7 +167,11 @@ class Collected:
             chunk = replace(chunk, rows=self.along.reduction.project(chunk.rows))
         if not chunk.rows.shape[0]:
             return
-        self._check_held()
+        if self.reading.missing == "em" and self.bad.n_rows * len(self.features) > MOST_HELD:
+            raise self.reading.fail(
+                f"the table has more than {MOST_HELD:,} values, too many to be held for EM",
+                "Leave incomplete rows out with --drop-missing, or read fewer rows.",
+            )
         names, codes = chunk.beside["regime"]
         control, rename = self.reading.control, self.reading.rename
         # Another spelling of the control is the control; labels are renamed later, as strengths.
@@ -108,21 +190,14 @@ class Collected:
             start += sizes[code]
             self._take((regimes[i], batches[j]), part)
 
-    def _check_held(self) -> None:
-        if self.reading.missing == "em" and self.bad.n_rows * len(self.features) > MOST_HELD:
-            raise self.reading.fail(
-                f"the table has more than {MOST_HELD:,} values, too many to be held for EM",
-                "Leave incomplete rows out with --drop-missing, or read fewer rows.",
-            )
-
     def _take(self, cell: tuple[str, str], part: Chunk) -> None:
         """Take rows of one regime and batch."""
-        if not is_sparse(part.rows):
-            self.order.add(cell, part.rows)
+        if self.along is None and not is_sparse(part.rows):
+            self.numbers.add(cell, part.rows)
         if cell not in self.streams:
             self._check_new(*cell)
-            is_control = cell[0] == self.reading.control
-            self.streams[cell] = Accumulator(self.width, self.reading.asked, control=is_control)
+            is_control, width = cell[0] == self.reading.control, part.rows.shape[1]
+            self.streams[cell] = Accumulator(width, self.reading.asked, control=is_control)
         if self.first is not None:
             self.first.take(cell, part.rows)
             return
@@ -145,7 +220,7 @@ class Collected:
         fail = self.reading.fail
         if not regime.strip():
             raise fail("a row has an empty regime", "Give every row its regime.")
-        if self.reading.batch is not None and not batch.strip():
+        if self.reading.batch and not batch.strip():
             raise fail("a row has an empty batch", "Give every row its batch.", regime)
         if len(self.streams) >= MOST_REGIMES and len({*self.regimes, regime}) > MOST_REGIMES:
             raise fail(
@@ -178,7 +253,7 @@ class Collected:
         both.cells = {**self.cells, **later.cells}
         for cell in self.cells.keys() & later.cells.keys():
             both.cells[cell] = self.cells[cell].merge(later.cells[cell])
-        both.order, both.bad = self.order.merge(later.order), self.bad.merge(later.bad)
+        both.numbers, both.bad = self.numbers.merge(later.numbers), self.bad.merge(later.bad)
         both.trimmed, both.groups = self.trimmed + later.trimmed, self.groups + later.groups
         return both
 
@@ -198,51 +273,48 @@ class Collected:
     ) -> tuple[BoolArray, list[str], Mapping[str, str]]:
         """Which columns are features, names of constant ones, and which are ignored, and why."""
         # A covariate may rise with time.
-        rising = self.order.rising & ~np.isin(self.features, self.reading.covariates)
-        kept = varying & ~rising
+        covariates = self.reading.covariates
+        numbers = {f: why for f, why in self.numbers.found().items() if f not in covariates}
+        kept = varying & ~np.isin(self.features, list(numbers))
         if not kept.any():
             raise self.reading.fail(
                 "every column is constant", "Check the file: it has no variation."
             )
         constant = [f for f, keep in zip(self.features, varying, strict=True) if not keep]
-        times = {f: RISING for f, is_time in zip(self.features, rising, strict=True) if is_time}
-        return kept, constant, {**ignored, **times}
+        return kept, constant, {**ignored, **numbers}
 
     def check_regimes(self) -> None:
-        """Raise an `InputError` for what is wrong with the values of the regime column."""
-        fail, reading, values = self.reading.fail, self.reading, [*self.regimes, *self.gone()]
+        """Note what is wrong with the values of the regime column; raise if there is no control."""
+        reading, values = self.reading, [*self.regimes, *self.gone()]
         if not values:
-            raise fail("there are no rows", "Check that the file is complete.")
-        problems, control = Problems(), reading.control
+            raise reading.fail("there are no rows", "Check that the file is complete.")
+        control = reading.control
         folded = control.strip().casefold()
         twins = [v for v in values if v.strip().casefold() == folded and v != control]
-        if twins:
-            what = f"differs from the control {control!r} only by case or spaces"
-            remedy = "Spell the control one way, or name it with --control."
-            problems.note(fail(f"the regime {twins[0]!r} {what}", remedy, twins[0]))
-        elif control not in values:
-            usual = [v for v in values if v.strip().casefold() in USUAL_CONTROLS]
-            hint = f"Is it {usual[0]!r}?" if len(usual) == 1 else ""
-            problems.note(
-                fail(
-                    f"there are no control rows: no regime is {control!r} (found {quoted(values)})",
-                    "Name the value of observational rows with --control. "
-                    f"{did_you_mean(control, values) or hint}".strip(),
-                )
-            )
         strangers = [v for v, x in reading.rename.items() if v not in values and x != control]
         if strangers and reading.strict_rename:
             near = did_you_mean(strangers[0], values) or "Check the spelling."
-            problems.note(fail(f"there is no regime {strangers[0]!r} to rename", near))
-        problems.raise_all(path=reading.path, client=reading.client)
+            reading.note(f"there is no regime {strangers[0]!r} to rename", near)
+        if twins:
+            what = f"differs from the control {control!r} only by case or spaces"
+            remedy = "Spell the control one way, or name it with --control."
+            raise reading.fail(f"the regime {twins[0]!r} {what}", remedy, twins[0])
+        if control not in values:
+            usual = [v for v in values if v.strip().casefold() in USUAL_CONTROLS]
+            hint = f"Is it {usual[0]!r}?" if len(usual) == 1 else ""
+            raise reading.fail(
+                f"there are no control rows: no regime is {control!r} (found {quoted(values)})",
+                "Name the value of observational rows with --control. "
+                f"{did_you_mean(control, values) or hint}".strip(),
+            )
 
     def check_control(self) -> None:
         """Raise an `InputError` if no row of the control is left."""
-        control = self.reading.control
+        control, dropped = self.reading.control, self.bad.dropped
         if control not in self.regimes:
             raise self.reading.fail(
                 "every control row has a missing value, so none is left "
-                f"({self.bad.most(self.bad.incomplete_columns)})",
+                f"({most(dropped.columns) if dropped else ''})",
                 f"Leave such columns out with {ignoring(self.reading.path)} instead.",
                 control,
             )
@@ -255,7 +327,7 @@ class Collected:
         for (regime, batch), moments in sorted(self.cells.items(), key=lambda item: item[0]):
             regimes.setdefault(regime, {})[batch] = moments
         found = {
-            regime: own[""] if self.reading.batch is None else Moments.of_batches(own)
+            regime: Moments.of_batches(own) if self.reading.batch else own[""]
             for regime, own in regimes.items()
         }
         control, labels = found.pop(self.reading.control), dict[str, list[Moments]]()
@@ -265,74 +337,22 @@ class Collected:
 
     def findings(self) -> list[Finding]:
         """Findings about the rows that were left out, or grouped on request."""
-        reading = self.reading
+        reading, said = self.reading, list[tuple[str, str]]()
 
         def each(counts: Counter[str]) -> str:
             ordered = sorted(counts.items(), key=lambda item: (item[0] != reading.control, item[0]))
             return few(f"{count:,} of {regime!r}" for regime, count in ordered if count)
 
-        said = []
+        dropped = Counter[str]() if self.bad.dropped is None else self.bad.dropped.regimes
         for check, what, counts in (
-            ("incomplete-rows", "with missing values", self.bad.incomplete),
+            ("incomplete-rows", "with missing values", dropped),
             ("trimmed-rows", "that lie farthest out", self.trimmed),
         ):
             if counts.total():
                 rows = pluralise(counts.total(), "row")
                 said.append((check, f"left out {rows} {what}: {each(counts)}"))
-        if reading.group is not None:
+        if reading.group:
             by = f"rows are taken in groups by {reading.group!r}: {each(self.groups)}"
             said.append(("grouped-rows", by))
         remedy = "Nothing to do: this was asked for."
         return [Finding(c, "info", what, remedy, client=reading.client) for c, what in said]
-
-
-# -- regimes without a covariance -----------------------------------------------------------------
-
-
-def large_enough(
-    interventions: Mapping[str, Sequence[Moments]], gone: Sequence[str], client: str
-) -> tuple[dict[str, list[Moments]], list[Finding]]:
-    """The regimes that have a covariance, and a finding for each of the others.
-
-    All are kept if none has one: the client as a whole is then refused, with the reason. `gone`
-    are the regimes of which no row is left.
-    """
-    kept: dict[str, list[Moments]] = {}
-    findings = []
-    keys = {label_key(label) for label in interventions}
-    for label, regimes in interventions.items():
-        parts = [label_key(part) for part in label.split("+")]
-        if len(parts) > 1 and set(parts) <= keys - {label_key(label)}:
-            # One label stands for one target.
-            what = f"its rows have {len(parts)} perturbations, and are not used"
-            remedy = "Nothing to do: the regimes of each alone are used."
-            together = _unusable(label, what, remedy, client)
-            findings.append(replace(together, severity="warning"))
-            continue
-        faults = [_fault(m) for m in regimes]
-        good = [m for m, fault in zip(regimes, faults, strict=True) if not fault]
-        if good:
-            kept[label] = good
-        if any(faults):
-            subject = "a strength of the label" if good else "the regime"
-            what = f"{subject} has {next(fault for fault in reversed(faults) if fault)}"
-            findings.append(_unusable(label, what, "Take more rows, or remove these.", client))
-            if good:
-                findings[-1] = replace(findings[-1], severity="warning")
-    if not kept:
-        kept, findings = {k: list(v) for k, v in interventions.items()}, []
-    remedy = "Take more rows, or leave out the columns in which they are missing."
-    every = "every row of the regime has a missing value"
-    return kept, [*findings, *(_unusable(regime, every, remedy, client) for regime in gone)]
-
-
-def _unusable(regime: str, what: str, remedy: str, client: str) -> Finding:
-    label = normal_label(regime)
-    return Finding("unusable-regime", "error", what, remedy, client=client, regime=label)
-
-
-def _fault(m: Moments) -> str:
-    if m.n is not None and m.n < FEWEST_ROWS:
-        within = f" in {len(m.batches)} batches" if len(m.batches) > 1 else ""
-        return f"{pluralise(m.rows or 0, 'row')}{within}, too few for a covariance"
-    return "" if varies(m.mean, m.covariance).any() else "the same values in all rows"

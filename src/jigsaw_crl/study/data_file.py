@@ -17,9 +17,8 @@ from urllib.parse import unquote
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import open_regular
-from jigsaw_crl.study.source import ENDINGS, Reading, Source
 
-__all__ = ["DataFile", "files_below", "fits", "open_data", "parquet_parts", "table_of"]
+__all__ = ["DataFile", "files_below", "fits", "open_data", "parquet_parts"]
 
 # Hashing a file of this size takes less than a second.
 LARGEST_HASHED = 1 << 28
@@ -37,14 +36,7 @@ def fits(size: int, file_size: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class DataFile:
-    """An open file, or a folder of files.
-
-    Parameters
-    ----------
-    path : Path
-    handle : binary file or None
-        None for a folder, whose files are opened one after the other.
-    """
+    """An open file, or a folder of files, which has no handle: they are opened one by one."""
 
     path: Path
     handle: BufferedReader | None
@@ -76,12 +68,11 @@ class DataFile:
 @contextmanager
 def open_data(path: Path) -> Iterator[DataFile]:
     """Open a client's file, or accept a folder; what goes wrong is an `InputError`."""
-    handle = None if path.is_dir() else open_regular(path)
-    try:
+    if path.is_dir():
+        yield DataFile(path, None)
+        return
+    with open_regular(path) as handle:
         yield DataFile(path, handle)
-    finally:
-        if handle is not None:
-            handle.close()
 
 
 def files_below(folder: Path, ending: str) -> Iterator[Path]:
@@ -90,8 +81,7 @@ def files_below(folder: Path, ending: str) -> Iterator[Path]:
     Links to folders are not followed, and hidden entries and those that begin with an underscore
     are left out. After 20,000 entries an `InputError` is raised.
     """
-    left = _MOST_ENTRIES
-    level = [folder]
+    left, level = _MOST_ENTRIES, [folder]
     for _ in range(_MOST_LEVELS):
         deeper: list[Path] = []
         for place in level:
@@ -117,36 +107,6 @@ def parquet_parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:
     """Files of a folder with the `key=value` pairs of their paths, in a fixed order."""
     parts = []
     for file in sorted(files_below(folder, ".parquet")):
-        inner = file.relative_to(folder).parts
-        keys = dict(p.split("=", 1) for p in inner[:-1] if "=" in p)
+        keys = dict(p.split("=", 1) for p in file.relative_to(folder).parts[:-1] if "=" in p)
         parts.append((file, {k: unquote(v) for k, v in keys.items()}))
     return parts
-
-
-def table_of(data: DataFile, reading: Reading) -> Source:
-    """The rows of a client's file, by its ending; readers are imported for their own formats."""
-    folded = data.path.name.casefold()
-    if data.handle is None or folded.endswith(".parquet"):
-        from jigsaw_crl.study.arrow import parquet_source
-
-        return parquet_source(data, reading)
-    if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        from jigsaw_crl.study.delimited import csv_source
-
-        return csv_source(data, reading)
-    if folded.endswith(".npz"):
-        from jigsaw_crl.study.npz import npz_source
-
-        return npz_source(data, reading)
-    if folded.endswith(".h5ad"):
-        from jigsaw_crl.study.h5ad import h5ad_source
-
-        # anndata opens files by their path alone.
-        return h5ad_source(data.path, reading)
-    raise InputError(
-        f"a client's file cannot end in {data.path.suffix!r}"
-        if data.path.suffix
-        else "the file's name has no ending that says its format",
-        f"Use {' '.join(ENDINGS)}.",
-        path=data.path,
-    )

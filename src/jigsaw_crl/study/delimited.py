@@ -18,12 +18,12 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.study.arrow import Batches, arrow_chunks, unreadable
-from jigsaw_crl.study.columns import BOOLEAN, check_width, choose_columns, few_valued
+from jigsaw_crl.study.arrow import NULLS, Batches, unreadable, with_batches
 from jigsaw_crl.study.data_file import DataFile
-from jigsaw_crl.study.source import Reading, Source
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.table import BOOLEAN, Table, check_width, choose_columns, few_valued
 
-__all__ = ["csv_source", "csv_texts", "is_missing"]
+__all__ = ["csv_table", "csv_texts", "is_missing"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
 # A number with a fraction after a comma or point; one with a comma that may separate thousands.
@@ -31,12 +31,9 @@ _FRACTION = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
 _MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
-# What pyarrow takes as a missing number.
-_NULLS = arrow_csv.ConvertOptions().null_values
 # No text has such characters.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
-_HEAD_BYTES = 1 << 20
-_HEAD_ROWS = 1_000
+_HEAD_BYTES, _HEAD_ROWS = 1 << 20, 1_000
 # A row of 100,000 columns takes two megabytes.
 _HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
 # Bytes that are parsed at a time.
@@ -68,28 +65,27 @@ def csv_texts(data: DataFile, reading: Reading) -> tuple[str, Iterator[Any]]:
     return _decimal_point(cells, head.delimiter, reading), _batches(data, reading, head, options)
 
 
-def csv_source(data: DataFile, reading: Reading) -> Source:
+def csv_table(data: DataFile, reading: Reading) -> Table:
     """A text file with commas, semicolons or tabs; the first line names the columns."""
     with readable(data.path):
         head = _head(data, reading)
     header, sample = head.header, head.sample
     check_width(len(header), reading)
-    named = list(reading.columns().values())
-    cells = _cells(header, sample, {*named, *reading.ignore}, reading.na)
+    cells = _cells(header, sample, {*reading.columns().values(), *reading.ignore}, reading.na)
     decimal = _decimal_point(cells, head.delimiter, reading)
     not_numbers = _text_columns(cells, decimal)
     texts = {name: cells[name] for name in not_numbers}
     likely = few_valued(texts, reading.control) or texts
-    features, ignored, lacking = choose_columns(
-        reading, header, not_numbers=not_numbers, candidates=likely
-    )
+    table = choose_columns(reading, header, not_numbers=not_numbers, candidates=likely)
     if not sample:
         raise reading.fail("there are no rows below the header", "Check that the file is complete.")
+    named = list(table.reading.columns().values())
+    types = dict.fromkeys(table.features, pa.float64()) | dict.fromkeys(named, pa.string())
     options = arrow_csv.ConvertOptions(
-        column_types=dict.fromkeys(features, pa.float64()) | dict.fromkeys(named, pa.string()),
-        include_columns=[*named, *features],
+        column_types=types,
+        include_columns=[*named, *table.features],
         strings_can_be_null=True,
-        null_values=[*_NULLS, *reading.na],
+        null_values=[*NULLS, *reading.na],
         decimal_point=decimal,
     )
 
@@ -97,7 +93,7 @@ def csv_source(data: DataFile, reading: Reading) -> Source:
         for batch in _batches(data, reading, head, options):
             yield batch, {}
 
-    return Source(features, arrow_chunks(batches, features, reading), ignored, lacking)
+    return with_batches(table, batches, header)
 
 
 def _batches(data: DataFile, reading: Reading, head: _Head, options: Any) -> Iterator[Any]:
@@ -145,15 +141,12 @@ def _first_bytes(data: DataFile, reading: Reading) -> tuple[bytes, bool]:
 
 def _delimiter(text: str, regime: str) -> str:
     """The delimiter that makes the regime a column of the header, or else most columns."""
-    columns: dict[str, list[str]] = {}
-    for delimiter in ",;\t":
-        try:
-            columns[delimiter] = next(
-                csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), []
-            )
-        except csv.Error:
-            # A line of 128 kB without this delimiter.
-            columns[delimiter] = []
+    columns: dict[str, list[str]] = {mark: [] for mark in ",;\t"}
+    for delimiter in columns:
+        # An error is a line of 128 kB without this delimiter.
+        with suppress(csv.Error):
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            columns[delimiter] = next(lines, [])
     return max(columns, key=lambda d: (regime in columns[d], len(columns[d])))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,26 @@ import numpy as np
 from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.study.columns import choose_columns, few_valued
+from jigsaw_crl.study.collected import is_wide
 from jigsaw_crl.study.data_file import fits
-from jigsaw_crl.study.source import Chunk, Reading, Source, chunk_rows, is_sparse, plain_rows
-from jigsaw_crl.study.wide import is_wide
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.table import (
+    Chunk,
+    Table,
+    choose_columns,
+    chunk_rows,
+    few_valued,
+    is_sparse,
+    plain_rows,
+)
 
-__all__ = ["h5ad_source"]
+__all__ = ["h5ad_table"]
 
 # The regime column if the user names none.
 REGIME = "perturbation"
 
 
-def h5ad_source(path: Path, reading: Reading) -> Source:
+def h5ad_table(path: Path, reading: Reading) -> Table:
     """Rows of an AnnData file, read in chunks.
 
     Sparse matrices become dense chunk by chunk; those of wide tables stay sparse.
@@ -46,7 +54,7 @@ def h5ad_source(path: Path, reading: Reading) -> Source:
             # Decimal numbers and truth values are no regimes.
             texts = [name for name in obs if obs[name].dtype.kind not in "fb"]
             likely = {str(name): obs[name].astype(str).tolist() for name in texts}
-        features, _, lacking = choose_columns(
+        table = choose_columns(
             reading,
             names,
             not_numbers={},
@@ -54,30 +62,27 @@ def h5ad_source(path: Path, reading: Reading) -> Source:
             regime=REGIME,
             candidates=few_valued(likely, reading.control),
         )
-        coded = {}
-        for what, column in reading.columns(REGIME).items():
+        coded: dict[str, Coded] = {}
+        for what, column in table.reading.columns(REGIME).items():
             codes, values = pd.factorize(obs[column])
             coded[what] = [str(v) for v in values], codes
-    chunks = partial(_chunks, path, reading, coded, is_wide(len(features), reading))
-    return Source(tuple(names), chunks, lacking=lacking).choose(features, reading)
+    wide, step, n = is_wide(len(table.features), reading), chunk_rows(len(names)), data.n_obs
 
+    def chunks() -> Iterator[Chunk]:
+        data = _open(path, reading)
+        with closing(data.file):
+            for start in range(0, n, step):
+                part = slice(start, min(start + step, n))
+                with readable(path):
+                    rows = data.X[part]
+                if not is_sparse(rows):
+                    rows = np.asarray(rows)
+                else:
+                    rows = rows.tocsr() if wide else rows.toarray()
+                own = {what: (names, codes[part]) for what, (names, codes) in coded.items()}
+                yield Chunk(plain_rows(rows), own)
 
-def _chunks(
-    path: Path, reading: Reading, coded: Mapping[str, Coded], wide: bool
-) -> Iterator[Chunk]:
-    data = _open(path, reading)
-    with closing(data.file):
-        step, n = chunk_rows(data.n_vars), data.n_obs
-        for start in range(0, n, step):
-            part = slice(start, min(start + step, n))
-            with readable(path):
-                rows = data.X[part]
-            if not is_sparse(rows):
-                rows = np.asarray(rows)
-            else:
-                rows = rows.tocsr() if wide else rows.toarray()
-            own = {what: (names, codes[part]) for what, (names, codes) in coded.items()}
-            yield Chunk(plain_rows(rows), own)
+    return replace(table, features=tuple(names), chunks=chunks).choose(table.features)
 
 
 def _open(path: Path, reading: Reading) -> Any:
@@ -106,6 +111,7 @@ def _check_parts(path: Path, reading: Reading) -> None:
     anndata reads everything but X as a whole, and X in chunks of rows.
     """
     h5py = import_optional("h5py", "h5py", "anndata")
+    again = "Write the data into one file with write_h5ad; it may be damaged."
     size, seen = path.stat().st_size, set[Any]()
     with h5py.File(path, "r") as file:
         left = [(file, "")]
@@ -113,9 +119,13 @@ def _check_parts(path: Path, reading: Reading) -> None:
             group, place = left.pop()
             for name in group:
                 where = f"{place}/{name}"
-                if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
-                    raise _refers(where, reading)
-                part = group.get(name)
+                elsewhere = isinstance(group.get(name, getlink=True), h5py.ExternalLink)
+                part = None if elsewhere else group.get(name)
+                if isinstance(part, h5py.Dataset):
+                    elsewhere = bool(part.external) or part.is_virtual
+                if elsewhere:
+                    what = f"{where[:100]!r} refers to another file, which is not read"
+                    raise reading.fail(what, again)
                 address = None if part is None else h5py.h5o.get_info(part.id).addr
                 if address is None or address in seen:
                     continue  # a link to nothing, or to a part that was checked already
@@ -123,18 +133,7 @@ def _check_parts(path: Path, reading: Reading) -> None:
                 if isinstance(part, h5py.Group):
                     left.append((part, where))
                 elif isinstance(part, h5py.Dataset):
-                    if part.external or part.is_virtual:
-                        raise _refers(where, reading)
                     streamed = where in ("/X", "/X/data", "/X/indices")
                     if not streamed and not fits(part.size * part.dtype.itemsize, size):
-                        raise reading.fail(
-                            f"{where[:100]!r} claims shape {part.shape}, in a file of {size} bytes",
-                            "Write it again with write_h5ad; it may be damaged.",
-                        )
-
-
-def _refers(where: str, reading: Reading) -> InputError:
-    return reading.fail(
-        f"{where[:100]!r} refers to another file, which is not read",
-        "Write the data into one file with write_h5ad.",
-    )
+                        what = f"{where[:100]!r} claims shape {part.shape}, in a file of {size} "
+                        raise reading.fail(f"{what}bytes", again)

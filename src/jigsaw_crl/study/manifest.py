@@ -1,39 +1,12 @@
-"""The manifest of a study, `study.toml`: its fields, and which file is which client.
+"""How each client's table is read: what `study.toml` says of it, and what the caller asks for.
 
-Everything in the manifest is optional::
+The page "Files" of the reference lists all fields. Each is optional::
 
-    name = "light tunnel"
-    regime = "arm"                  # column with the regime; also per client
-    control = "untreated"           # its value on observational rows; also per client
-    batch = "plate"                 # column with the batch of each row; also per client
-    group = "subject"               # column with the group of each row; also per client
-    trim = 0.05                     # share of rows to leave out, farthest first; also per client
-    missing = "drop"                # leave rows with missing values out ("em": use them by EM);
-                                    # also per client
-    na = ["Bad Input", "-9999"]     # values that stand for a missing one; also per client
-    covariates = ["depth"]          # columns whose linear part is taken off; also per client
-    ignore = ["operator"]           # columns that are not features; also per client
-    labels = ["pump", "valve"]      # the permitted labels
-    interventions = "hard"          # or "soft" (default), or a table; also per client
-
-    [knowledge]                     # what is known before the data
-    tiers = [["pump"], ["valve", "flow"], ["tank"]]   # nothing acts on an earlier tier
-    ancestor = ["pump -> tank"]
-    not_ancestor = ["valve -> flow"]
-
-    [up]                            # label -> column that it should raise; also per client
-    pump = "flow"
-
-    [units]                         # column -> unit; also per client
-    flow = "m3/h"
-
-    [rename]                        # regime value -> label; also per client
+    regime = "arm"                  # above all tables, or of one client
+    [rename]
     "pump (5 V)" = "pump"
-
     [clients.lab-1]
     file = "data/first lab.csv"     # relative to the manifest, in its folder
-    n_latent = 7
-    interventions = {pump = "soft"}   # this client's word counts before the one above
 """
 
 from __future__ import annotations
@@ -43,8 +16,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -57,14 +31,16 @@ from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL
-from jigsaw_crl.moments.preparing import MOST_TRIMMED
+from jigsaw_crl.client.reduction import Reduction
+from jigsaw_crl.moments.preparing import MOST_TRIMMED, RowOptions
 from jigsaw_crl.study.data_file import files_below
-from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.source import ENDINGS, Reading
+from jigsaw_crl.study.problems import raise_all
 
 __all__ = [
+    "ENDINGS",
     "MANIFEST",
     "Described",
+    "Reading",
     "client_files",
     "describe",
     "describe_one",
@@ -74,8 +50,10 @@ __all__ = [
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
+EXCEL = ".xlsx"
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad", EXCEL)
 # Tables of programs that are not read; such a file in a study's folder is probably a client.
-OTHER_TABLES = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
+OTHER_TABLES = (".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
 # Other words for fields, by the field that is meant.
 _MEANT = {
     "missing": ("drop", "dropna", "drop_na", "drop_missing", "drop_missing_rows"),
@@ -85,9 +63,11 @@ _MEANT = {
     "control": ("controls", "control_value", "baseline"),
     "n_latent": ("latents", "latent", "n_latents"),
 }
+# Tables whose entries join those above all clients; other fields replace them.
+_JOINED = ("rename", "up", "units")
 
 
-# -- its fields -----------------------------------------------------------------------------------
+# -- fields ---------------------------------------------------------------------------------------
 
 
 _Kind = Literal["soft", "hard"]
@@ -99,10 +79,12 @@ class _Common(BaseModel):
     """Fields that stand above all tables or in that of a client; each shows what to write."""
 
     # A number where a text is expected is that text: regimes are often numbers.
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(
+        extra="forbid", coerce_numbers_to_str=True, arbitrary_types_allowed=True
+    )
 
     regime: str = Field("", description='regime = "COLUMN"')
-    control: str = Field("", description='control = "VALUE"')
+    control: str = Field(CONTROL, description='control = "VALUE"')
     batch: str = Field("", description='batch = "COLUMN"')
     group: str = Field("", description='group = "COLUMN"')
     trim: Number = Field(0.0, ge=0, le=MOST_TRIMMED, description="trim = 0.05")
@@ -115,14 +97,14 @@ class _Common(BaseModel):
     rename: dict[str, str] = Field({}, description='[rename] and below it "VALUE" = "LABEL"')
     up: dict[str, str] = Field({}, description='[up] and below it LABEL = "COLUMN"')
     units: dict[str, str] = Field({}, description='[units] and below it COLUMN = "UNIT"')
-    interventions: _Kind | dict[str, _Kind] = Field(
-        "soft", description='interventions = "hard" or "soft", or a table LABEL = "hard"'
+    interventions: _Kind | dict[str, _Kind] | None = Field(
+        None, description='interventions = "hard" or "soft", or a table LABEL = "hard"'
     )
 
 
 class _Client(_Common):
     file: str = Field("", description='file = "FILE"')
-    n_latent: WholeNumber = Field(0, description="n_latent = 7")
+    n_latent: WholeNumber | None = Field(None, description="n_latent = 7")
 
 
 class _Top(_Common):
@@ -143,6 +125,82 @@ _TOP, _CLIENT = (
 )
 
 
+class Reading(_Client):
+    """How the table of one client is read: the fields of its manifest, and some of its own.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None for a table in memory.
+    name : str
+        The client's name; empty for that of its file.
+    strict_rename, strict_ignore : bool
+        Refuse a renamed value, or a column to ignore, that does not occur.
+    reduction : Reduction or None
+        Directions along which rows are read, if they are known before.
+    problems : list of InputError
+        What is wrong and was passed over, to find further problems.
+    """
+
+    path: Path | None = None
+    name: str = ""
+    strict_rename: bool = False
+    strict_ignore: bool = True
+    reduction: Reduction | None = None
+    problems: list[Any] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, path: Path | None, *fields: Mapping[str, Any], **more: Any) -> Self:
+        """The reading of a file with these fields, later ones first; None leaves a field open."""
+        joined: dict[str, Any] = {"path": path}
+        for source in (*fields, more):
+            for key, value in source.items():
+                if value is not None:
+                    old = joined.get(key, {})
+                    joined[key] = {**old, **value} if key in _JOINED else value
+        made = cls.model_construct(**joined)
+        made.asked  # noqa: B018 (it checks its values)
+        return made
+
+    def but(self, **other: Any) -> Self:
+        """The same with other values of some fields."""
+        return self.model_copy(update=other)
+
+    @property
+    def asked(self) -> RowOptions:
+        """What is asked for when rows are read."""
+        return RowOptions(self.trim, self.missing, bool(self.group), bool(self.batch))
+
+    @property
+    def client(self) -> str:
+        """The client's name: by default that of its file, without the ending."""
+        if self.name or self.path is None:
+            return self.name
+        name = self.path.name
+        if not self.path.is_dir():
+            folded = name.casefold()
+            ending = max((e for e in ENDINGS if folded.endswith(e)), key=len, default="")
+            name = name[: len(name) - len(ending)]
+        return name.removesuffix(".moments") or name
+
+    def columns(self, default: str = "regime") -> dict[str, str]:
+        """The columns of the "regime", "batch" and "group", where there are such."""
+        own = {"regime": self.regime or default, "batch": self.batch, "group": self.group}
+        return {what: name for what, name in own.items() if name}
+
+    def at(self, path: Path) -> Self:
+        """The same client, read from another file."""
+        return self.but(path=path, name=self.client)
+
+    def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
+        """The error about this table."""
+        return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
+
+    def note(self, what: str, remedy: str, regime: str | None = None) -> None:
+        """Keep a problem; reading goes on, as if it were corrected, to find further ones."""
+        self.problems.append(self.fail(what, remedy, regime))
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """The fields of a manifest, checked; the study's name is by default that of the folder."""
     fail = partial(InputError, path=path)
@@ -150,11 +208,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
         document = tomllib.loads(read_file(path, LARGEST_MANIFEST, "manifest").decode("utf-8"))
     except (ValueError, RecursionError) as error:
         # Also for an integer of more digits than Python turns into a number.
-        said = str(error)[:200]
-        raise fail(
-            f"the manifest is not valid TOML ({said})", 'Texts stand in quotes, as in a = "b".'
-        ) from None
-    problems, faults = Problems(), dict[tuple[Any, ...], Any]()
+        what = f"the manifest is not valid TOML ({str(error)[:200]})"
+        raise fail(what, 'Texts stand in quotes, as in a = "b".') from None
+    problems, faults, fields = list[InputError](), dict[tuple[Any, ...], Any](), dict[str, Any]()
     try:
         fields = _Top.model_validate(document).model_dump(exclude_unset=True)
     except ValidationError as error:
@@ -162,16 +218,14 @@ def read_manifest(path: Path) -> dict[str, Any]:
             place = fault["loc"][:3] if fault["loc"][0] == "clients" else fault["loc"][:1]
             faults.setdefault(place, fault)
     for place, fault in faults.items():
-        problems.note(fail(*_explained(document, place, fault["type"] == "extra_forbidden")))
+        unknown = fault["type"] == "extra_forbidden"
+        problems.append(fail(*_explained(document, place, unknown)))
     if isinstance(document.get("knowledge"), dict):
-        with problems.noted():
-            try:
-                known = Knowledge.from_document(document["knowledge"])
-            except InputError as error:
-                raise error.located(path=path) from None
-    problems.raise_all(path=path)
-    if "knowledge" in fields:
-        fields["knowledge"] = known
+        try:
+            fields["knowledge"] = Knowledge.from_document(document["knowledge"])
+        except InputError as error:
+            problems.append(error.located(path=path))
+    raise_all(problems, path=path)
     return {"name": path.parent.resolve().name, **fields}
 
 
@@ -180,32 +234,29 @@ def _explained(document: dict[str, Any], place: tuple[Any, ...], unknown: bool) 
     value: Any = document
     for part in place:
         value = value[part]
-    key, known, where = place[-1], _TOP, "the manifest"
+    key, known, other, where = place[-1], _TOP, _CLIENT, "the manifest"
     if len(place) == 3:
-        known, where = _CLIENT, f"clients.{place[1]}"
+        known, other, where = _CLIENT, _TOP, f"clients.{place[1]}"
     elif len(place) == 2:
         remedy = f'Write [clients.{key}] and below it file = "FILE".'
         return f"clients.{key} is not a table", remedy
-    if unknown:
-        return f"{where} has an unknown field {key!r}", _instead_of_unknown(key, value, known)
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    text = text if len(text) <= 60 else f"{text[:59]}…"
-    return f"{where}: the field {key!r} is {text}", f"Write {known[key]}."
-
-
-def _instead_of_unknown(key: str, value: Any, known: Mapping[str, str]) -> str:
-    """What to write in place of a field that does not exist."""
+    if not unknown:
+        text = str(value).lower() if isinstance(value, bool) else repr(value)
+        text = text if len(text) <= 60 else f"{text[:59]}…"
+        return f"{where}: the field {key!r} is {text}", f"Write {known[key]}."
     folded = key.strip().casefold().replace("-", "_")
-    other = _TOP if known is _CLIENT else _CLIENT
     meant = next((field for field, words in _MEANT.items() if folded in words), key)
+    fields = f"The fields are {', '.join(known)}."
     if meant in known:
-        return f"Write {known[meant]}."
-    if meant in other:
-        place = "below [clients.NAME]" if other is _CLIENT else "above all tables"
-        return f"It stands {place}: {other[meant]}."
-    if isinstance(value, dict) and known is _TOP:
-        return f"If it is a client, write [clients.{key}]. The fields are {', '.join(known)}."
-    return f"{did_you_mean(folded, known)} The fields are {', '.join(known)}.".strip()
+        remedy = f"Write {known[meant]}."
+    elif meant in other:
+        above = "below [clients.NAME]" if other is _CLIENT else "above all tables"
+        remedy = f"It stands {above}: {other[meant]}."
+    elif isinstance(value, dict) and known is _TOP:
+        remedy = f"If it is a client, write [clients.{key}]. {fields}"
+    else:
+        remedy = f"{did_you_mean(folded, known)} {fields}".strip()
+    return f"{where} has an unknown field {key!r}", remedy
 
 
 # -- which file is which client -------------------------------------------------------------------
@@ -226,17 +277,15 @@ class Described:
     skipped: tuple[str, ...] = ()
     knowledge: Knowledge = NOTHING
 
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> list[Finding]:
         """A finding for each table that is not read."""
-        return tuple(
-            Finding(
-                "skipped-file",
-                "warning",
-                f"{name!r} is not read: the file's format is not supported",
-                f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}.",
-            )
-            for name in self.skipped
-        )
+        remedy = f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}."
+        found = []
+        for name in self.skipped:
+            excel = name.casefold().endswith(EXCEL)
+            why = "openpyxl is not installed" if excel else "the file's format is not supported"
+            found.append(Finding("skipped-file", "warning", f"{name!r} is not read: {why}", remedy))
+        return found
 
 
 def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -> Described:
@@ -254,18 +303,24 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
         if file.exists():
             manifest = read_manifest(file)
         found = client_files(folder)
-        skipped = tuple(sorted(p.name for p in folder.iterdir() if _is_other_table(p)))
-    clients = []
-    for name, table in manifest.get("clients", {}).items():
+        skipped = tuple(sorted(p.name for p in folder.iterdir() if _ends(p, _unread())))
+    # The kind of all interventions is the study's, which a client's own word follows.
+    kinds, tables = manifest.get("interventions"), manifest.get("clients", {})
+    common = {key: x for key, x in manifest.items() if key in _CLIENT and key != "interventions"}
+    # A word about all files: some may lack the column.
+    everywhere, clients = given.get("ignore") is None, []
+    for name, own in tables.items():
         try:
-            target = _file_of(name, table.get("file"), folder, found, file)
+            target = _file_of(name, own.get("file"), folder, found, file)
         except InputError:
             if elsewhere:
                 continue
             raise
-        clients.append(_reading_of(target, name, manifest, table, given))
+        strict = {"strict_rename": "rename" in own, "strict_ignore": everywhere and "ignore" in own}
+        clients.append(Reading.of(target, common, own, given, name=name, **strict))
     used = {reading.path for reading in clients}
-    clients += [_reading_of(p, None, manifest, {}, given) for p in found if p not in used]
+    loose = [p for p in found if p not in used]
+    clients += [Reading.of(p, common, given, strict_ignore=False) for p in loose]
     if not clients:
         beside = f", only {few(map(repr, skipped))}" if skipped else ""
         raise InputError(
@@ -278,7 +333,7 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
         manifest["name"],
         tuple(clients),
         None if labels is None else tuple(map(normal_label, labels)),
-        manifest.get("interventions"),
+        kinds,
         skipped,
         manifest.get("knowledge", NOTHING),
     )
@@ -298,17 +353,16 @@ def describe_one(path: Path, given: Mapping[str, Any]) -> Described:
                 path=path,
             )
     else:
-        described = Described(path.name, (_reading_of(path, None, {}, {}, given),))
+        described = Described(path.name, (Reading.of(path, given, strict_ignore=False),))
         if beside:
             study = describe(path.parent, given, elsewhere=True)
             for reading in study.clients:
                 if reading.path is not None and reading.path.resolve() == path.resolve():
-                    described = replace(study, clients=(replace(reading, path=path),))
+                    described = replace(study, clients=(reading.but(path=path),))
     (own,) = described.clients
     # A column that is asked for must be there.
     strict = own.strict_ignore or bool(given.get("ignore"))
-    name = given.get("name")
-    own = replace(own, strict_ignore=strict, name=own.name if name is None else name)
+    own = own.but(strict_ignore=strict, name=given.get("name") or own.name)
     return replace(described, clients=(own,), skipped=())
 
 
@@ -318,20 +372,22 @@ def is_partitioned(folder: Path) -> bool:
 
 
 def client_files(folder: Path) -> list[Path]:
-    return [
-        path
-        for path in sorted(folder.iterdir())
-        if not path.name.startswith(".")
-        and (
-            _holds_parts(path, folder) if path.is_dir() else path.name.casefold().endswith(ENDINGS)
-        )
-    ]
+    """The files of a folder that may be clients: tables, and folders of Parquet files."""
+    read = tuple(ending for ending in ENDINGS if ending not in _unread())
+    files = sorted(folder.iterdir())
+    parts = (p for p in files if p.is_dir() and p.name[0] != "." and _holds_parts(p, folder))
+    return sorted([*parts, *(p for p in files if _ends(p, read))])
 
 
-def _is_other_table(path: Path) -> bool:
-    # A name that starts with "~$" is that of an open spreadsheet's lock.
+def _unread() -> tuple[str, ...]:
+    """Endings of tables that are not read here; those of Excel need a library."""
+    return OTHER_TABLES if find_spec("openpyxl") else (*OTHER_TABLES, EXCEL)
+
+
+def _ends(path: Path, endings: tuple[str, ...]) -> bool:
+    # A name that starts with "~" is that of an open spreadsheet's lock.
     hidden = path.name.startswith((".", "~"))
-    return not hidden and path.name.casefold().endswith(OTHER_TABLES) and path.is_file()
+    return not hidden and path.name.casefold().endswith(endings) and not path.is_dir()
 
 
 def _holds_parts(path: Path, study: Path) -> bool:
@@ -349,7 +405,7 @@ def _file_of(name: str, file: str | None, folder: Path, found: list[Path], manif
     fail = partial(InputError, client=name, path=manifest)
     if file is None:
         for path in found:
-            if Reading(path).client == name:
+            if Reading.of(path).client == name:
                 return path
         raise fail(
             f"the manifest describes the client {name!r}, but no file is called so",
@@ -367,39 +423,3 @@ def _file_of(name: str, file: str | None, folder: Path, found: list[Path], manif
             "Paths are relative to the manifest; delete this table if the site left.",
         )
     return folder / file
-
-
-def _reading_of(
-    path: Path,
-    name: str | None,
-    common: Mapping[str, Any],
-    own: Mapping[str, Any],
-    given: Mapping[str, Any],
-) -> Reading:
-    """How to read one client: as given, else as its own table says, else as the manifest's head."""
-
-    def choose(key: str, default: Any = None) -> Any:
-        return next((s[key] for s in (given, own, common) if s.get(key) is not None), default)
-
-    return Reading(
-        path,
-        name,
-        regime=choose("regime"),
-        control=choose("control", CONTROL),
-        rename={**common.get("rename", {}), **own.get("rename", {})},
-        ignore=tuple(choose("ignore", ())),
-        batch=choose("batch"),
-        group=choose("group"),
-        trim=choose("trim", 0.0),
-        missing=choose("missing", "refuse"),
-        na=tuple(choose("na", ())),
-        covariates=tuple(choose("covariates", ())),
-        up={**common.get("up", {}), **own.get("up", {})},
-        units={**common.get("units", {}), **own.get("units", {})},
-        n_latent=choose("n_latent"),
-        interventions=own.get("interventions"),
-        strict_rename="rename" in own,
-        # A word about all files: some may lack the column.
-        strict_ignore=given.get("ignore") is None and "ignore" in own,
-        reduction=given.get("reduction"),
-    )

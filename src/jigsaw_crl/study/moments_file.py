@@ -11,7 +11,7 @@ control rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,10 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Batch, Incomplete, Moments
-from jigsaw_crl.study.columns import check_width
+from jigsaw_crl.study.archive import Member, read_array
 from jigsaw_crl.study.data_file import DataFile
-from jigsaw_crl.study.npz import Member, read_array
-from jigsaw_crl.study.source import Reading
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.table import check_width
 
 __all__ = ["is_moments", "is_moments_file", "read_moments", "write_moments"]
 
@@ -42,9 +42,6 @@ _HIGHER = ("third", "fourth")
 _STACKED = ("mean", "covariance", *_HIGHER)
 
 Arrays = dict[str, AnyArray]
-Fail = Callable[[str], InputError]
-
-
 _Name = Annotated[str, Field(min_length=1)]
 _Count = Annotated[WholeNumber, Field(ge=1, lt=2**53)]
 _Factor = Annotated[Number, Field(ge=1)]
@@ -235,20 +232,29 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
     reading : Reading
         Of which the client's name and number of latents come before those of the file.
     """
-    fail = partial(InputError, remedy=MomentsHeader.remedy, client=reading.name, path=data.path)
-    arrays_of = {name: member for name, member in members.items() if name != "header"}
-    held, name, n_latent = members["header"], reading.name, reading.n_latent
+    client = reading.name or None
+    fail = partial(InputError, remedy=MomentsHeader.remedy, client=client, path=data.path)
+    held, arrays_of = members["header"], {k: m for k, m in members.items() if k != "header"}
     if held.dtype.kind != "U" or held.shape != () or held.size > LARGEST_HEADER:
         raise fail(f"the header has type {held.dtype} and shape {held.shape}")
     header = MomentsHeader.from_text(str(read_array(data, held, reading)[()]), path=data.path)
     check_width(len(header.features), reading)
     # Every shape is checked before the first array is read.
-    _check_shapes(_shapes(header, arrays_of), arrays_of, fail)
-    arrays = {key: read_array(data, member, reading) for key, member in arrays_of.items()}
+    shapes = _shapes(header, arrays_of)
+    unknown = sorted(arrays_of.keys() - shapes.keys())
+    if unknown:
+        raise fail(f"the file has unknown arrays {', '.join(unknown)[:100]}")
+    for key, shape in shapes.items():
+        member = arrays_of.get(key)
+        if member is None:
+            raise fail(f"the array {key} is missing")
+        if member.shape != shape or member.dtype.kind != "f" or member.dtype.itemsize > 8:
+            raise fail(f"the array {key} has type {member.dtype}, shape {member.shape}")
+    arrays = {k: read_array(data, member, reading) for k, member in arrays_of.items()}
     for key, array in arrays.items():
         if not np.isfinite(array).all():
             raise fail(f"the array {key} has missing or infinite entries")
-    own = header.client if name is None else name
+    own = client or header.client
     names = [header.control, *header.labels]
     for prefix, regimes in (("", names), ("part_", [header.control] * len(header.parts))):
         for regime, covariance in zip(regimes, arrays.get(f"{prefix}covariance", ()), strict=True):
@@ -266,7 +272,7 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
         own,
         control=replace(control, parts=tuple(parts)),
         interventions=interventions,
-        n_latent=header.n_latent if n_latent is None else n_latent,
+        n_latent=header.n_latent if reading.n_latent is None else reading.n_latent,
         features=header.features,
         control_name=header.control,
         hard=header.hard,
@@ -288,21 +294,6 @@ def _shapes(header: MomentsHeader, members: Mapping[str, Member]) -> dict[str, t
     if header.columns is not None:
         shapes |= {"directions": (len(header.columns), d), "centre": (len(header.columns),)}
     return shapes
-
-
-def _check_shapes(
-    shapes: Mapping[str, tuple[int, ...]], members: Mapping[str, Member], fail: Fail
-) -> None:
-    """Raise an `InputError` unless the arrays are these, of real numbers."""
-    unknown = sorted(members.keys() - shapes.keys())
-    if unknown:
-        raise fail(f"the file has unknown arrays {', '.join(unknown)[:100]}")
-    for key, shape in shapes.items():
-        member = members.get(key)
-        if member is None:
-            raise fail(f"the array {key} is missing")
-        if member.shape != shape or member.dtype.kind != "f" or member.dtype.itemsize > 8:
-            raise fail(f"the array {key} has type {member.dtype}, shape {member.shape}")
 
 
 def _unstack(prefix: str, arrays: Arrays, sizes: list[Any]) -> list[Moments]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,25 +13,29 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.client.checks import Kinds
-from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.study.columns import quoted, warn_of_ignored
-from jigsaw_crl.study.data_file import DataFile, open_data, table_of
+from jigsaw_crl.client.client import Client
+from jigsaw_crl.moments.preparing import Missing
+from jigsaw_crl.study.archive import archive_members, npz_table
+from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import Study
-from jigsaw_crl.study.manifest import MANIFEST, Described, describe, describe_one, is_partitioned
+from jigsaw_crl.study.manifest import (
+    ENDINGS,
+    MANIFEST,
+    Described,
+    Reading,
+    describe,
+    describe_one,
+    is_partitioned,
+)
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
-from jigsaw_crl.study.npz import archive_members
-from jigsaw_crl.study.problems import Problems, read_through
-from jigsaw_crl.study.regimes import Collect, collect, read_source
-from jigsaw_crl.study.source import Missing, Reading, Source
+from jigsaw_crl.study.problems import parts_of, raise_all
+from jigsaw_crl.study.regimes import Collect, collect, read_table
+from jigsaw_crl.study.table import Table, quoted, warn_of_ignored
 
-__all__ = [
-    "client_from_table",
-    "open_rows",
-    "read_any",
-    "read_client",
-    "read_client_with_findings",
-    "read_study",
-]
+__all__ = ["client_from_table", "read_any", "read_client", "read_one", "read_study", "table_of"]
+
+# Spoilt columns after which a file is not read again.
+MOST_SPOILT = 8
 
 
 def read_client(
@@ -47,8 +50,10 @@ def read_client(
     group: str | None = None,
     trim: float | None = None,
     missing: Missing | None = None,
+    na: Sequence[str] = (),
     covariates: Sequence[str] = (),
     interventions: Kinds | None = None,
+    cluster: Any = None,
 ) -> Client:
     """One client from a file.
 
@@ -56,8 +61,8 @@ def read_client(
     ----------
     path : path
         `.csv` (also `.tsv`, also with `.gz`), `.parquet` (a file, or a folder of parts), `.npz`,
-        `.h5ad`, a moments file, or a manifest `study.toml` with this client alone. A manifest in
-        the file's own folder holds for the file too.
+        `.h5ad`, `.xlsx`, a moments file, or a manifest `study.toml` with this client alone. A
+        manifest in the file's own folder holds for the file too.
     regime : str, optional
         Column with the regime of each row; by default ``"regime"``, in AnnData
         ``"perturbation"``.
@@ -82,12 +87,16 @@ def read_client(
         What to do with rows that have missing values: refuse the file (the default), leave them
         out, or use the values that are there, by EM for Gaussian rows. The rows of a client are
         then held in memory, and count for as many complete ones as their moments are as certain.
+    na : sequence of str
+        Values that stand for a missing one, such as ``["Bad Input", "-9999"]``.
     covariates : sequence of str
         Columns that act on the features and that no intervention changes (sequencing depth, ambient
         temperature). Their linear part is taken off the moments of every regime.
     interventions : {"soft", "hard"} or mapping of label to one of these, optional
         Which interventions are hard: see `Client.with_interventions`. By default what a moments
         file says, and otherwise "soft".
+    cluster : str or distributed.Client, optional
+        Dask cluster whose workers read the files of a folder; see `jigsaw_crl.study.cluster`.
 
     Returns
     -------
@@ -107,54 +116,16 @@ def read_client(
     >>> client.name, client.n_features
     ('lab-1', 8)
     """
-    client, findings = read_client_with_findings(
-        path,
-        regime=regime,
-        control=control,
-        name=name,
-        n_latent=n_latent,
-        ignore=ignore,
-        batch=batch,
-        group=group,
-        trim=trim,
-        missing=missing,
-        covariates=covariates,
-        interventions=interventions,
-    )
-    warn_of_ignored(findings, stacklevel=2)
-    return client
-
-
-def read_client_with_findings(
-    path: str | Path,
-    *,
-    interventions: Kinds | None = None,
-    cluster: Any = None,
-    **asked: Any,
-) -> tuple[Client, list[Finding]]:
-    """One client and the findings from reading it: ignored and constant columns.
-
-    Parameters
-    ----------
-    path, interventions
-        As for `read_client`.
-    cluster : str or distributed.Client, optional
-        Dask cluster whose workers read the files of a folder; see `jigsaw_crl.study.cluster`.
-    asked
-        Further parameters of `read_client`, and `reduction`: directions along which rows are read.
-    """
-    collecting: Collect = collect
-    if cluster is not None:
-        # Imported here for start-up time: it loads pyarrow.
-        from jigsaw_crl.study.cluster import collect_on_cluster
-
-        collecting = partial(collect_on_cluster, cluster)
-    described = describe_one(Path(path), _given(**asked))
-    one = _read_all(described, hashed=False, collecting=collecting)
+    one = read_one(
+        path, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
+        batch=batch, group=group, trim=trim, missing=missing, na=na, covariates=covariates,
+        cluster=cluster,
+    )  # fmt: skip
+    warn_of_ignored(one.findings, stacklevel=2)
     (client,) = one.clients
-    if interventions is not None:
-        client = client.with_interventions(interventions, strict=True)
-    return client, list(one.findings)
+    return (
+        client if interventions is None else client.with_interventions(interventions, strict=True)
+    )
 
 
 def read_study(
@@ -167,6 +138,7 @@ def read_study(
     group: str | None = None,
     trim: float | None = None,
     missing: Missing | None = None,
+    na: Sequence[str] = (),
     covariates: Sequence[str] = (),
 ) -> Study:
     """A study from a folder with one file per client, or from its manifest `study.toml`.
@@ -175,7 +147,7 @@ def read_study(
     ----------
     path : path
         The folder, or the manifest.
-    regime, control, ignore, batch, group, trim, missing, covariates
+    regime, control, ignore, batch, group, trim, missing, na, covariates
         As for `read_client`; they override the manifest for every client.
 
     Returns
@@ -200,55 +172,49 @@ def read_study(
     given = Path(path)
     asked = _given(
         regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
-        missing=missing, covariates=covariates,
+        missing=missing, na=na, covariates=covariates,
     )  # fmt: skip
     described = describe(given, asked)
     return replace(_read_all(described, given), knowledge=described.knowledge)
 
 
-def read_any(path: str | Path, **reading: Any) -> Study:
+def read_any(path: str | Path, **asked: Any) -> Study:
     """A study from a folder, a manifest, or one client's file; keywords as for `read_study`."""
     given = Path(path)
     with readable(given):
         if not given.exists():
             raise FileNotFoundError
         whole = given.is_dir() and not is_partitioned(given)
-    if whole or given.suffix == ".toml":
-        return read_study(given, **reading)
-    one = _read_all(describe_one(given, _given(**reading)))
+    several = whole or given.suffix == ".toml"
+    return read_study(given, **asked) if several else read_one(given, **asked)
+
+
+def read_one(path: str | Path, *, cluster: Any = None, **asked: Any) -> Study:
+    """The study of one client's file, with the findings from reading it.
+
+    Keywords are those of `read_client`, and `reduction`: directions along which rows are read.
+    """
+    collecting: Collect = collect
+    if cluster is not None:
+        # Imported here for start-up time: it loads pyarrow.
+        from jigsaw_crl.study.cluster import collect_on_cluster
+
+        collecting = partial(collect_on_cluster, cluster)
+    one = _read_all(describe_one(Path(path), _given(**asked)), collecting=collecting)
     return replace(one, name=one.clients[0].name)
 
 
-def client_from_table(
-    frame: Any,
-    *,
-    regime: str = "regime",
-    control: str = CONTROL,
-    name: str,
-    n_latent: int | None = None,
-    ignore: Sequence[str] = (),
-    batch: str | None = None,
-    group: str | None = None,
-    trim: float = 0.0,
-    missing: Missing = "refuse",
-    covariates: Sequence[str] = (),
-    interventions: Kinds | None = None,
-) -> Client:
+def client_from_table(frame: Any, *, interventions: Kinds | None = None, **asked: Any) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
-    # Imported here for start-up time: it loads pyarrow.
-    from jigsaw_crl.study.arrow import table_source
+    from jigsaw_crl.study.arrow import frame_table  # here for start-up time
 
-    asked = Reading(
-        None, name, regime=regime, control=str(control), ignore=tuple(ignore), batch=batch,
-        group=group, trim=trim, missing=missing, covariates=tuple(covariates), n_latent=n_latent,
-    )  # fmt: skip
-    problems = Problems()
-
-    def read_as(reading: Reading) -> tuple[Client, list[Finding]] | None:
-        return read_source(table_source(frame, reading), reading, problems)
-
-    read = read_through(read_as, asked, problems)
-    problems.raise_all(client=name)
+    reading = Reading.of(None, _given(**asked), control=str(asked["control"]))
+    read = None
+    try:
+        read = read_table(frame_table(frame, reading).without_codes())
+    except InputError as error:
+        reading.problems.extend(parts_of(error))
+    raise_all(reading.problems, client=reading.client)
     assert read is not None
     client, findings = read
     warn_of_ignored(findings, stacklevel=3)
@@ -257,34 +223,46 @@ def client_from_table(
     )
 
 
-@contextmanager
-def open_rows(
-    path: str | Path,
-    features: Sequence[str],
-    *,
-    regime: str | None = None,
-    ignore: Sequence[str] = (),
-) -> Iterator[Source]:
-    """The rows of a client's table with these features, for reading chunk by chunk."""
-    given = Path(path)
-    (reading,) = describe_one(given, _given(regime=regime, ignore=ignore)).clients
-    with open_data(reading.path or given) as data:
-        yield table_of(data, reading).choose(features, reading)
-
-
-def _given(
-    *, ignore: Sequence[str] = (), covariates: Sequence[str] = (), **asked: Any
-) -> dict[str, Any]:
+def _given(**asked: Any) -> dict[str, Any]:
     """What is asked for, by the names that a manifest uses; None where it is left open."""
-    return {**asked, "ignore": list(ignore) or None, "covariates": list(covariates) or None}
+    lists = ("ignore", "covariates", "na")
+    named = {key: [str(x) for x in asked.get(key, ())] or None for key in lists}
+    return {**asked, **named}
+
+
+def table_of(data: DataFile, reading: Reading) -> Table:
+    """The rows of a client's file, by its ending; readers are imported for their own formats."""
+    folded = data.path.name.casefold()
+    if data.handle is None or folded.endswith(".parquet"):
+        from jigsaw_crl.study.arrow import parquet_table
+
+        return parquet_table(data, reading)
+    if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        from jigsaw_crl.study.delimited import csv_table
+
+        return csv_table(data, reading)
+    if folded.endswith(".npz"):
+        return npz_table(data, reading, archive_members(data, reading))
+    if folded.endswith(".h5ad"):
+        from jigsaw_crl.study.h5ad import h5ad_table
+
+        # anndata opens files by their path alone.
+        return h5ad_table(data.path, reading)
+    if folded.endswith(".xlsx"):
+        from jigsaw_crl.study.arrow import excel_table
+
+        return excel_table(data, reading)
+    raise InputError(
+        f"a client's file cannot end in {data.path.suffix!r}"
+        if data.path.suffix
+        else "the file's name has no ending that says its format",
+        f"Use {' '.join(ENDINGS)}.",
+        path=data.path,
+    )
 
 
 def _read_all(
-    described: Described,
-    path: Path | None = None,
-    *,
-    hashed: bool = True,
-    collecting: Collect = collect,
+    described: Described, path: Path | None = None, *, collecting: Collect = collect
 ) -> Study:
     """Read the clients that are described; all their problems are one error.
 
@@ -292,33 +270,41 @@ def _read_all(
     Otherwise it is one client, and other clients may have what this one has not.
     """
     _refuse_two_files_of_one_client(described)
-    clients, findings, lacking = list[Client](), list(described.findings()), list[set[str]]()
-    sources, fingerprints, problems = dict[str, str](), dict[str, str](), Problems()
+    clients, findings, lacking = list[Client](), described.findings(), list[set[str]]()
+    sources, fingerprints, problems = dict[str, str](), dict[str, str](), list[InputError]()
     for reading in counted(described.clients, len(described.clients)):
         assert reading.path is not None
-        with problems.noted(), open_data(reading.path) as data:
-            # The file is opened once, for the hash and for the rows.
-            sha256 = data.sha256() if hashed else None
-            read = _read(data, reading, problems, collecting)
-            if read is None:
-                continue
-            client, found, absent = read
-            clients.append(client)
-            findings += found
-            lacking.append(set(absent))
-            sources[client.name] = str(data.path)
-            if sha256 is not None:
-                fingerprints[client.name] = sha256
-            _refuse_strangers(client, described.labels, data.path)
-    with problems.noted():
-        unknown = set.intersection(*lacking) if lacking and path is not None else set()
-        if unknown:
-            raise InputError(
-                f"no file has a column {quoted(sorted(unknown))} to ignore", "Check the spelling."
-            )
+        try:
+            with open_data(reading.path) as data:
+                # The file is opened once, for the hash and for the rows.
+                sha256 = data.sha256()
+                read = _read(data, reading, collecting)
+                if read is None:
+                    continue
+                client, found, absent = read
+                clients.append(client)
+                findings += found
+                lacking.append(set(absent))
+                sources[client.name] = str(data.path)
+                if sha256 is not None:
+                    fingerprints[client.name] = sha256
+                _refuse_strangers(client, described.labels, data.path)
+        except InputError as error:
+            reading.problems.extend(parts_of(error))
+        finally:
+            problems += reading.problems
+    unknown = set.intersection(*lacking) if lacking and path is not None else set()
+    if unknown:
+        what = f"no file has a column {quoted(sorted(unknown))} to ignore"
+        problems.append(InputError(what, "Check the spelling."))
+    study = None
+    try:
         if clients:
             study = Study(described.name, tuple(clients), tuple(findings), sources, fingerprints)
-    problems.raise_all(len(described.clients), path or described.clients[0].path)
+    except InputError as error:
+        problems.append(error)
+    raise_all(problems, len(described.clients), path or described.clients[0].path)
+    assert study is not None
     try:
         if path is not None:
             described.knowledge.check(study.labels)
@@ -328,6 +314,31 @@ def _read_all(
         return study
     except InputError as error:
         raise error.located(path=path) from None
+
+
+def _read(
+    data: DataFile, reading: Reading, collecting: Collect
+) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
+    """One client, findings, and columns to ignore that it lacks; None if problems leave none."""
+    if data.path.name.casefold().endswith(".npz") and data.handle is not None:
+        members = archive_members(data, reading)
+        if is_moments_file(set(members)):
+            return read_moments(data, members, reading), [], ()
+    for _ in range(MOST_SPOILT):
+        before = len(reading.problems)
+        try:
+            table = table_of(data, reading).without_codes()
+            found = read_table(table, collecting)
+            return None if found is None else (*found, table.lacking)
+        except InputError as error:
+            column = getattr(error, "column", None)
+            if column is None:
+                raise
+            # A text among numbers stops pyarrow: the file is read again without the column.
+            del reading.problems[before:]
+            reading.problems.append(error)
+            reading = reading.but(ignore=[*reading.ignore, column])
+    return None
 
 
 def _with_kinds(study: Study, described: Described, *, strict: bool) -> Study:
@@ -358,7 +369,7 @@ def _refuse_strange_sensors(study: Study, described: Described) -> None:
 
 def _refuse_two_files_of_one_client(described: Described) -> None:
     seen: dict[str, Path] = {}
-    for reading in counted(described.clients, len(described.clients)):
+    for reading in described.clients:
         path, name = reading.path or Path(), reading.client.casefold()
         if name in seen:
             raise InputError(
@@ -382,20 +393,3 @@ def _refuse_strangers(client: Client, permitted: Sequence[str] | None, path: Pat
             regime=strangers[0] if alone else None,
             path=path,
         )
-
-
-def _read(
-    data: DataFile, reading: Reading, problems: Problems, collecting: Collect
-) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
-    """One client, findings, and columns to ignore that it lacks; None if problems leave none."""
-
-    def table(reading: Reading) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
-        source = table_of(data, reading).without(reading.na)
-        found = read_source(source, reading, problems, collecting)
-        return None if found is None else (*found, source.lacking)
-
-    if data.path.name.casefold().endswith(".npz") and data.handle is not None:
-        members = archive_members(data, reading)
-        if is_moments_file(set(members)):
-            return read_moments(data, members, reading), [], ()
-    return read_through(table, reading, problems)

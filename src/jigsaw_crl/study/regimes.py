@@ -1,4 +1,4 @@
-"""From chunks of rows to a client: the rules that all file formats share.
+"""From the rows of a table to a client: the rules that all file formats share.
 
 - The regime column gives the regime of each row; a missing value in it is an error. So do
   the batch and the group column, if they are named.
@@ -7,117 +7,106 @@
   rows with missing values are left out or used by EM, and the rows that lie farthest out are left
   out.
 - What is wrong is collected, as far as it can be told without what was wrong before.
-- A column that is constant over all regimes is dropped, and one that rises from row to row ignored,
-  with a finding.
+- A column that is constant over all regimes is dropped, and one that numbers the rows ignored, with
+  a finding.
 - A regime with a single row, or whose rows are all the same, is left out, with a finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import label_key, normal_label
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import rounding, varies
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.collected import Collected, large_enough
-from jigsaw_crl.study.columns import constant_columns, ignored_columns
-from jigsaw_crl.study.problems import Problems
-from jigsaw_crl.study.source import Reading, Source
-from jigsaw_crl.study.wide import Along, FirstRead, is_wide
+from jigsaw_crl.study.collected import Along, Collected, FirstRead, is_wide
+from jigsaw_crl.study.table import Table, ignored_columns, quoted
 
-__all__ = ["Collect", "collect", "read_source"]
+__all__ = ["Collect", "collect", "read_table", "varying_columns"]
+
+# A covariance needs two rows.
+FEWEST_ROWS = 2
 
 
-def collect(source: Source, reading: Reading, along: Along | None) -> Collected:
+def collect(table: Table, along: Along | None) -> Collected:
     """Read all rows of a table in this process."""
-    collected = Collected(source.features, reading, along=along)
-    for chunk in source.chunks():
+    collected = Collected(table.features, table.reading, along=along)
+    for chunk in table.chunks():
         collected.add(chunk)
     return collected.finish()
 
 
 # Reads all rows of a table, along directions if they are given.
-Collect = Callable[[Source, Reading, Along | None], Collected]
+Collect = Callable[[Table, Along | None], Collected]
 
 
-def read_source(
-    source: Source, reading: Reading, problems: Problems, collecting: Collect = collect
-) -> tuple[Client, list[Finding]] | None:
+def read_table(table: Table, collecting: Collect = collect) -> tuple[Client, list[Finding]] | None:
     """Read a whole table, and note its problems; None if they leave no client.
 
     With problems, the client is without the rows they are in, and serves to find further ones. A
     wide table is read twice, unless the directions that replace its columns are given.
     """
-    along = None
+    along, reading = None, table.reading
     if reading.reduction is not None:
-        source = source.choose(reading.reduction.columns, reading)
-        along = Along(reading.reduction, reading.reduction, source.ignored)
-    elif is_wide(len(source.features), reading):
-        along = _first_read(source, reading, problems)
-        if along is None:
+        table = table.choose(reading.reduction.columns)
+        along = Along(reading.reduction, reading.reduction, table.ignored)
+    elif is_wide(len(table.features), reading):
+        first = FirstRead(table.features, reading)
+        looked = Collected(table.features, reading, first=first)
+        for chunk in table.chunks():
+            looked.add(chunk)
+        if _noted(looked):
             return None
-    collected = collecting(source, reading, along)
-    spoilt = _noted(collected, problems)
-    with problems.noted():
-        collected.check_regimes()
-        if spoilt and reading.control not in collected.regimes:
+        looked.check_control()
+        kept, constant, ignored = looked.used(~first.constant(), table.ignored)
+        found = first.reduction(kept)
+        along = Along(found, found.select(kept), ignored, constant)
+    collected = collecting(table, along)
+    spoilt = _noted(collected)
+    if spoilt and reading.control not in collected.regimes:
+        return None
+    control, interventions = collected.moments()
+    try:
+        # First, so that a misspelt label is not left out for its few rows.
+        check_names(reading.client, interventions, reading.control)
+        return _client(table, collected, along, control, interventions)
+    except InputError as error:
+        # Without the bad rows too little may be left.
+        if spoilt:
             return None
-        control, interventions = collected.moments()
-        try:
-            # First, so that a misspelt label is not left out for its few rows.
-            check_names(reading.client, interventions, reading.control)
-            return _client(source, collected, along, control, interventions)
-        except InputError as error:
-            # Without the bad rows too little may be left.
-            if not spoilt:
-                raise error.located(path=reading.path) from None
-    return None
+        raise error.located(path=reading.path) from None
 
 
-def _noted(collected: Collected, problems: Problems) -> bool:
-    """Note the problems of single rows; are there any?"""
+def _noted(collected: Collected) -> bool:
+    """Note the problems of single rows and of regimes; do rows have any?"""
     spoilt = collected.bad.problems()
-    for error in spoilt:
-        problems.note(error)
+    collected.reading.problems.extend(spoilt)
+    collected.check_regimes()
     return bool(spoilt)
 
 
-def _first_read(source: Source, reading: Reading, problems: Problems) -> Along | None:
-    """Read a wide table for the directions that replace its columns; None if it has problems."""
-    first = FirstRead(source.features, reading)
-    collected = Collected(source.features, reading, first=first)
-    for chunk in source.chunks():
-        collected.add(chunk)
-    spoilt = _noted(collected, problems)
-    with problems.noted():
-        collected.check_regimes()
-        if not spoilt:
-            collected.check_control()
-            kept, constant, ignored = collected.used(~first.constant(), source.ignored)
-            found = first.reduction(kept)
-            return Along(found, found.select(kept), ignored, constant)
-    return None
-
-
 def _client(
-    source: Source,
+    table: Table,
     collected: Collected,
     along: Along | None,
     control: Moments,
     interventions: dict[str, list[Moments]],
 ) -> tuple[Client, list[Finding]]:
     reading = collected.reading
-    interventions, findings = large_enough(interventions, collected.gone(), reading.client)
+    interventions, findings = _large_enough(interventions, collected.gone(), reading.client)
     if along is None:
         varying = varying_columns(control, interventions)
-        kept, constant, ignored = collected.used(varying, source.ignored)
-        features = [f for f, keep in zip(source.features, kept, strict=True) if keep]
+        kept, constant, ignored = collected.used(varying, table.ignored)
+        features = [f for f, keep in zip(table.features, kept, strict=True) if keep]
         lost = [name for name in reading.covariates if name not in features]
         if lost:
             raise reading.fail(f"the covariate {lost[0]!r} is constant", "Leave it out.")
@@ -126,11 +115,12 @@ def _client(
             interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
     else:
         features, constant, ignored = list(along.own.features), along.constant, along.ignored
-    findings += [
-        *ignored_columns(ignored, reading.client),
-        *collected.findings(),
-        *constant_columns(constant, reading.client),
-    ]
+    findings += [*ignored_columns(ignored, reading.client), *collected.findings()]
+    if constant:
+        what = f"dropped {quoted(constant)}: constant over all regimes"
+        remedy = "Nothing to do, unless it should vary; then check the sensor."
+        about = Finding("constant-column", "info", what, remedy, client=reading.client)
+        findings.append(replace(about, value=float(len(constant))))
     client = Client.from_moments(
         reading.client,
         control=control,
@@ -150,3 +140,51 @@ def varying_columns(control: Moments, interventions: Mapping[str, Sequence[Momen
     means = np.array([m.mean for m in regimes])
     within = np.any([varies(m.mean, m.covariance) for m in regimes], axis=0)
     return np.asarray(within | (np.ptp(means, axis=0) > rounding(means).max(axis=0)))
+
+
+def _large_enough(
+    interventions: Mapping[str, Sequence[Moments]], gone: Sequence[str], client: str
+) -> tuple[dict[str, list[Moments]], list[Finding]]:
+    """The regimes that have a covariance, and a finding for each of the others.
+
+    All are kept if none has one: the client as a whole is then refused, with the reason. `gone`
+    are the regimes of which no row is left.
+    """
+    kept: dict[str, list[Moments]] = {}
+    findings = []
+    keys = {label_key(label) for label in interventions}
+
+    def unusable(regime: str, what: str, remedy: str, *, wholly: bool = True) -> Finding:
+        own = normal_label(regime)
+        about = Finding("unusable-regime", "error", what, remedy, client=client, regime=own)
+        return about if wholly else replace(about, severity="warning")
+
+    for label, regimes in interventions.items():
+        parts = [label_key(part) for part in label.split("+")]
+        if len(parts) > 1 and set(parts) <= keys - {label_key(label)}:
+            # One label stands for one target.
+            what = f"its rows have {len(parts)} perturbations, and are not used"
+            remedy = "Nothing to do: the regimes of each alone are used."
+            findings.append(unusable(label, what, remedy, wholly=False))
+            continue
+        faults = [_fault(m) for m in regimes]
+        good = [m for m, fault in zip(regimes, faults, strict=True) if not fault]
+        if good:
+            kept[label] = good
+        if any(faults):
+            subject = "a strength of the label" if good else "the regime"
+            what = f"{subject} has {next(fault for fault in reversed(faults) if fault)}"
+            remedy = "Take more rows, or remove these."
+            findings.append(unusable(label, what, remedy, wholly=not good))
+    if not kept:
+        kept, findings = {k: list(v) for k, v in interventions.items()}, []
+    remedy = "Take more rows, or leave out the columns in which they are missing."
+    every = "every row of the regime has a missing value"
+    return kept, [*findings, *(unusable(regime, every, remedy) for regime in gone)]
+
+
+def _fault(m: Moments) -> str:
+    if m.n is not None and m.n < FEWEST_ROWS:
+        within = f" in {len(m.batches)} batches" if len(m.batches) > 1 else ""
+        return f"{pluralise(m.rows or 0, 'row')}{within}, too few for a covariance"
+    return "" if varies(m.mean, m.covariance).any() else "the same values in all rows"

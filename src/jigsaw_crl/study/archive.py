@@ -1,4 +1,4 @@
-"""NumPy archives, read array by array; nothing in them is ever unpickled.
+"""NumPy archives; nothing in them is ever unpickled.
 
 Two layouts are supported:
 
@@ -8,7 +8,8 @@ Two layouts are supported:
 In both, `features` or `columns` may name the columns.
 
 The header of every array is read first. What it claims is compared with the size of the file
-before anything is allocated. Arrays are then read side by side, some rows at a time.
+before anything is allocated. Arrays are then read side by side, some rows at a time: compressed
+ones cannot be mapped into memory.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -31,11 +31,11 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.study.columns import check_width, choose_columns
 from jigsaw_crl.study.data_file import DataFile, fits
-from jigsaw_crl.study.source import Chunk, Reading, Source, chunk_rows, plain_rows
+from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.table import Chunk, Table, check_width, choose_columns, chunk_rows, plain_rows
 
-__all__ = ["Member", "archive_members", "npz_source", "read_array"]
+__all__ = ["Member", "archive_members", "npz_table", "read_array"]
 
 # As many as there may be regimes, and a few more.
 _MOST_ARRAYS = 5_100
@@ -94,15 +94,16 @@ def archive_members(data: DataFile, reading: Reading) -> dict[str, Member]:
         for info in infos:
             with archive.open(info) as file:
                 member = _header(file, info.filename.removesuffix(".npy"), reading)
-                members[member.name] = member
-                # Neither the directory of the archive nor the array's header is to be believed.
-                held = min(info.file_size, _DEFLATE * (min(info.compress_size, data.size) + 1))
-                if min(member.shape, default=0) < 0 or member.size > held - file.tell():
-                    raise reading.fail(
-                        f"the array {member.name!r} claims shape {member.shape} and type "
-                        f"{member.dtype}, but the archive holds at most {held} bytes of it",
-                        _AGAIN,
-                    )
+                before = file.tell()
+            # Neither the directory of the archive nor the array's header is to be believed.
+            held = min(info.file_size, _DEFLATE * (min(info.compress_size, data.size) + 1))
+            if min(member.shape, default=0) < 0 or member.size > held - before:
+                raise reading.fail(
+                    f"the array {member.name!r} claims shape {member.shape} and type "
+                    f"{member.dtype}, but the archive holds at most {held} bytes of it",
+                    _AGAIN,
+                )
+            members[member.name] = member
     return members
 
 
@@ -131,11 +132,34 @@ def read_array(data: DataFile, member: Member, reading: Reading) -> AnyArray:
         return _as_text(array) if array.dtype.kind in "US" else array
 
 
-def npz_source(data: DataFile, reading: Reading) -> Source:
+def _check_fits(member: Member, data: DataFile, reading: Reading) -> None:
+    """Refuse an array that is read as a whole and far larger than the file."""
+    if not fits(member.size, data.size):
+        raise reading.fail(
+            f"the array {member.name!r} would take {member.size >> 20} MB of memory, from a file "
+            f"of {data.size} bytes",
+            "Write it again with numpy.savez, in C order and not compressed.",
+        )
+
+
+def _as_text(texts: AnyArray) -> AnyArray:
+    """Texts or whole numbers as Python texts; a `ValueError` if a text is none.
+
+    numpy holds characters beyond Unicode, and would make texts of them that Python cannot hold.
+    """
+    if texts.dtype.kind == "U" and texts.dtype.itemsize:
+        characters = np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder)
+        if np.ascontiguousarray(texts).view(characters).max(initial=0) > sys.maxunicode:
+            raise ValueError("a text holds a character beyond Unicode")
+    return texts.astype(str)
+
+
+def npz_table(data: DataFile, reading: Reading, members: Mapping[str, Member]) -> Table:
     """Rows from an archive in either layout."""
-    members, named = archive_members(data, reading), reading.columns()
+    named = reading.columns()
     # Names to ignore may be arrays or features.
     left = {name: m for name, m in members.items() if name not in reading.ignore}
+    names = next((m for m in left.values() if m.names_columns), None)
     texts: dict[str, Member] = {}
     if "X" in members and named["regime"] in members:
         matrices = [members["X"]]
@@ -147,13 +171,13 @@ def npz_source(data: DataFile, reading: Reading) -> Source:
                 f"an archive with one array per regime has no {what} column",
                 f"Store the rows in X, with {named['regime']} and {column}: one text per row each.",
             )
-        matrices = _array_per_regime(left, reading)
+        matrices = [m for m in left.values() if not m.names_columns]
+        _check_array_per_regime(matrices, reading)
     width = matrices[0].shape[1]
     check_width(width, reading)
     for member in matrices:
         if member.fortran:
             _check_fits(member, data, reading)
-    names = next((m for m in left.values() if m.names_columns), None)
     if names is not None:
         _check_text(names, reading)
     given = None if names is None else read_array(data, names, reading).tolist()
@@ -163,10 +187,41 @@ def npz_source(data: DataFile, reading: Reading) -> Source:
         raise error.located(path=data.path) from None
     # With one array per regime, the regime of a row needs no column.
     known = [*members, *(() if texts else named.values())]
-    features, _, lacking = choose_columns(reading, columns, not_numbers={}, texts=known)
-    chunks = partial(_chunks, data, matrices, texts, reading)
-    whole = Source(tuple(columns), chunks, lacking=lacking)
-    return whole.choose(features, reading)
+    table = choose_columns(reading, columns, not_numbers={}, texts=known)
+    widest = max((member.dtype.itemsize for member in texts.values()), default=1)
+    step = min(chunk_rows(width), max(1, _TEXT_CHUNK // widest))
+
+    def chunks() -> Iterator[Chunk]:
+        with _opened(data, reading) as archive:
+            for member in matrices:
+                beside = [_entries(archive, m, step, reading) for m in (member, *texts.values())]
+                for rows, *found in zip(*beside, strict=True):
+                    codes = np.zeros(len(rows), dtype=np.intp)
+                    own: dict[str, Coded] = {"regime": ([member.name], codes)}
+                    for what, entries in zip(texts, found, strict=True):
+                        values, codes = np.unique(_as_text(entries), return_inverse=True)
+                        own[what] = values.tolist(), codes
+                    yield Chunk(plain_rows(rows), own)
+
+    return replace(table, features=tuple(columns), chunks=chunks).choose(table.features)
+
+
+def _entries(
+    archive: zipfile.ZipFile, member: Member, step: int, reading: Reading
+) -> Iterator[AnyArray]:
+    """An array, `step` entries of its first axis at a time."""
+    n, rest = member.shape[0], member.shape[1:]
+    with archive.open(f"{member.name}.npy") as file:
+        if member.fortran and rest:
+            # Stored column by column, so no row is complete before the end.
+            whole = npy.read_array(file, allow_pickle=False)
+            yield from (whole[start : start + step] for start in range(0, n, step))
+            return
+        _header(file, member.name, reading)
+        size = math.prod(rest) * member.dtype.itemsize
+        for start in range(0, n, step):
+            count = min(step, n - start)
+            yield np.frombuffer(file.read(count * size), member.dtype).reshape(count, *rest)
 
 
 def _check_long_layout(
@@ -192,9 +247,7 @@ def _check_long_layout(
             )
 
 
-def _array_per_regime(left: Mapping[str, Member], reading: Reading) -> list[Member]:
-    """The matrices of an archive with one array per regime."""
-    matrices = [m for m in left.values() if not m.names_columns]
+def _check_array_per_regime(matrices: list[Member], reading: Reading) -> None:
     if not matrices:
         raise reading.fail("the archive has no matrix of rows", "Check the file.")
     for member in matrices:
@@ -206,7 +259,6 @@ def _array_per_regime(left: Mapping[str, Member], reading: Reading) -> list[Memb
                 "Use the same columns in every regime.",
                 member.name,
             )
-    return matrices
 
 
 def _check_matrix(member: Member, reading: Reading, regime: str | None = None) -> None:
@@ -231,63 +283,3 @@ def _check_text(member: Member, reading: Reading) -> None:
             f"the texts in the array {member.name!r} take {member.dtype.itemsize} bytes each",
             f"Use texts of at most {_MOST_TEXT_BYTES // 4} characters.",
         )
-
-
-def _check_fits(member: Member, data: DataFile, reading: Reading) -> None:
-    """Refuse an array that is read as a whole and far larger than the file."""
-    if not fits(member.size, data.size):
-        raise reading.fail(
-            f"the array {member.name!r} would take {member.size >> 20} MB of memory, from a file "
-            f"of {data.size} bytes",
-            "Write it again with numpy.savez, in C order and not compressed.",
-        )
-
-
-def _as_text(texts: AnyArray) -> AnyArray:
-    """Texts or whole numbers as Python texts; a `ValueError` if a text is none.
-
-    numpy holds characters beyond Unicode, and would make texts of them that Python cannot hold.
-    """
-    if texts.dtype.kind == "U" and texts.dtype.itemsize:
-        characters = np.dtype(np.uint32).newbyteorder(texts.dtype.byteorder)
-        if np.ascontiguousarray(texts).view(characters).max(initial=0) > sys.maxunicode:
-            raise ValueError("a text holds a character beyond Unicode")
-    return texts.astype(str)
-
-
-def _chunks(
-    data: DataFile, matrices: list[Member], texts: dict[str, Member], reading: Reading
-) -> Iterator[Chunk]:
-    """Rows of each matrix. `texts` hold the regime, batch and group of each row, if known."""
-    widest = max((member.dtype.itemsize for member in texts.values()), default=1)
-    with _opened(data, reading) as archive:
-        for member in matrices:
-            step = min(chunk_rows(member.shape[1]), max(1, _TEXT_CHUNK // widest))
-            beside = [_entries(archive, m, step, reading) for m in (member, *texts.values())]
-            for rows, *found in zip(*beside, strict=True):
-                own: dict[str, Coded] = {
-                    "regime": ([member.name], np.zeros(len(rows), dtype=np.intp))
-                }
-                for what, entries in zip(texts, found, strict=True):
-                    names, codes = np.unique(_as_text(entries), return_inverse=True)
-                    own[what] = names.tolist(), codes
-                yield Chunk(plain_rows(rows), own)
-
-
-def _entries(
-    archive: zipfile.ZipFile, member: Member, step: int, reading: Reading
-) -> Iterator[AnyArray]:
-    """An array, `step` entries of its first axis at a time."""
-    n, rest = member.shape[0], member.shape[1:]
-    with archive.open(f"{member.name}.npy") as file:
-        if member.fortran and rest:
-            # Stored column by column, so no row is complete before the end.
-            whole = npy.read_array(file, allow_pickle=False)
-            yield from (whole[start : start + step] for start in range(0, n, step))
-            return
-        _header(file, member.name, reading)
-        size = math.prod(rest) * member.dtype.itemsize
-        for start in range(0, n, step):
-            count = min(step, n - start)
-            content = file.read(count * size)
-            yield np.frombuffer(content, dtype=member.dtype).reshape(count, *rest)
