@@ -183,7 +183,7 @@ def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
 def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab, monkeypatch):
     from jigsaw_crl.cli import order
 
-    first, more = order._changed, []
+    first, more = order._result_of, []
 
     def slow(*given, **options):
         # Another run of the same command, in another process, while this one computes.
@@ -196,7 +196,7 @@ def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab,
         )
         return first(*given, **options)
 
-    monkeypatch.setattr(order, "_changed", slow)
+    monkeypatch.setattr(order, "_result_of", slow)
     piece = json.loads((lab / "lab.fragment.json").read_text())
     (lab / "later.json").write_text(json.dumps(piece | {"client": "later", "findings": []}))
     assert run(["assemble", str(lab / "later.json"), "--into", str(lab / "result")]) == 0

@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
+
+from ..study.tables import write_table
 
 FORMATS = ["csv", "parquet", "npz", "h5ad", "moments"]
 WORLD = ["--latent", "6", "--clients", "4", "--coverage", "0.7", "--seed", "5"]
@@ -18,9 +21,15 @@ WORLD = ["--latent", "6", "--clients", "4", "--coverage", "0.7", "--seed", "5"]
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("studies")
-    for kind in FORMATS:
+    for kind in ("csv", "parquet", "moments"):
         options = ["--samples", "1500", "--format", kind]
         assert run(["simulate", *WORLD, *options, "--out", str(root / kind)]) == 0
+    for kind in ("npz", "h5ad"):
+        (root / kind).mkdir()
+        for path in sorted((root / "parquet").glob("*.parquet")):
+            parts = pd.read_parquet(path).groupby("regime", sort=False)
+            rows = {str(r): part.drop(columns="regime").to_numpy() for r, part in parts}
+            write_table(rows, root / kind / f"{path.stem}.{kind}", kind)
     return {kind: root / kind for kind in FORMATS}
 
 

@@ -198,7 +198,6 @@ WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, jc.Result]], object]]] =
         "study",
         lambda path, _: write_study(_world(), path, 20, "gaussian", "csv", seed=0),
     ),
-    "h5ad": ("study", lambda path, _: write_study(_world(), path, 20, "gaussian", "h5ad", seed=0)),
 }
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.study import read_one
@@ -46,3 +49,22 @@ def read_with_findings(path, **asked):
     """A client and the findings from reading it."""
     one = read_one(path, **asked)
     return one.clients[0], list(one.findings)
+
+
+def write_table(regimes: dict[str, np.ndarray], path: Path, kind: str) -> Path:
+    """Write the rows of all regimes as one file of this kind."""
+    frame = frame_of(regimes)
+    rows, names = frame.drop(columns="regime"), frame["regime"]
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(path, index=False)
+    elif kind == "npz":
+        features = np.array(rows.columns, dtype=str)
+        np.savez(path, X=rows.to_numpy(), regime=names.to_numpy(dtype=str), features=features)
+    else:
+        anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+        obs = pd.DataFrame({"perturbation": names.to_numpy()}, index=names.index.astype(str))
+        var = pd.DataFrame(index=list(rows.columns))
+        anndata.AnnData(rows.to_numpy(), obs=obs, var=var).write_h5ad(path)
+    return path

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli.simulated import write_table
 
-from .tables import frame_of, regimes_of
+from .tables import frame_of, regimes_of, write_table
 
 
 def _study(root: Path) -> Path:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.study import merge_clients, write_moments
 from jigsaw_crl.study.reading import read_any
 
 from ..client.builders import from_covariances, from_moments, from_precisions, from_samples
-from .tables import frame_of, regimes_of
+from .tables import frame_of, regimes_of, write_table
 
 
 def study(root: Path, manifest: str) -> Path:

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli.simulated import write_table
 
-from .tables import assert_same, frame_of, regimes_of
+from .tables import assert_same, frame_of, regimes_of, write_table
 
 FORMATS = ["csv", "parquet", "npz", "h5ad"]
 SLOW_OR_SHARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli.simulated import write_table
 from jigsaw_crl.diagnostics import check_client, usable
 
-from .tables import frame_of, regimes_of
+from .tables import frame_of, regimes_of, write_table
 
 NAMES = ["pump", "valve", "flow"]
 

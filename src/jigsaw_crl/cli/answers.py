@@ -16,8 +16,6 @@ from jigsaw_crl.base.text import chance, few, pluralise, signed
 from jigsaw_crl.cli.options import command
 from jigsaw_crl.cli.output import Table, emit, records
 
-__all__: list[str] = []
-
 
 @command("jigsaw explain result/ pump valve")
 def explain(folder: Path, ancestor: str, descendant: str, *, as_json: bool = False) -> None:

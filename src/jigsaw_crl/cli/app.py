@@ -22,8 +22,6 @@ from jigsaw_crl.base.labels import safe_text
 from jigsaw_crl.cli import client, order, answers, federate, worlds  # noqa: F401 isort: skip
 from jigsaw_crl.cli.options import app
 
-__all__ = ["app", "main", "run"]
-
 SUCCESS, DEFECT, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Outcome
 
-__all__: list[str] = []
-
 # What the word means in what is told of a fragment.
 BLOCKS = (
     "(labels are in one block if hidden causes join them at that client, which then cannot order "

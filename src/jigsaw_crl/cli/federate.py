@@ -16,8 +16,6 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import Table, emit
 
-__all__: list[str] = []
-
 # Exit code of a round whose result lacks some sites.
 INCOMPLETE = 3
 

@@ -20,8 +20,6 @@ from jigsaw_crl.cli.texts import FLAGS, LIMITS, TEXTS
 if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kinds
 
-__all__ = ["Method", "Reading", "app", "command", "kinds_of", "method_options"]
-
 Method = Literal["null-cone", "paper"]
 # Keyword arguments of the readers.
 Reading = dict[str, Any]

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
-__all__ = ["result_told"]
-
 # Undetermined pairs of the best guess that are listed for people.
 MOST_OPEN = 10
 

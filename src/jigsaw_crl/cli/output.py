@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Outcome
     from jigsaw_crl.result.summary import LeftOut
 
-__all__ = ["Table", "emit", "findings_table", "left_out_lines", "outcome_lines", "records"]
-
 # Lines of a long table, lines about what is left out, and places that are named for one finding.
 MOST_LINES, MOST_LEFT_OUT, MOST_PLACES = 20, 10, 6
 _STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}

@@ -6,8 +6,6 @@ no metavar.
 
 from __future__ import annotations
 
-__all__ = ["FLAGS", "LIMITS", "TEXTS"]
-
 TEXTS: dict[str, tuple[str | None, str]] = {
     # What is read and written.
     "study": ("STUDY", "Study folder, study.toml, or one client's file."),
@@ -162,18 +160,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "latent": ("P", "Latents P."),
     "clients": ("K", "Clients K."),
     "coverage": ("Q", "Chance that a client accesses a latent."),
-    "features": ("F", "Features per latent of a client (default: 1.5)."),
-    "graph": (
-        "FAMILY",
-        "Graph of a random world: er (default, the paper's), sparse, dense, chain, tree, mid-hub, "
-        "root-hub, layered, star, two-stars, bipartite or scale-free.",
-    ),
-    "strength": ("S", "Multiplies every edge weight of a random world."),
-    "system": (
-        "NAME",
-        "How causes act: linear (default), tanh, saturating, relu, sine, squares, products, mixed "
-        "or noise.",
-    ),
     "intervention": (
         "KIND",
         "What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, set, "
@@ -185,15 +171,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     ),
     "samples": ("N", "Rows per regime; without it, exact moments."),
     "noise": (None, "Family of the noise."),
-    "departure": (
-        "NAME=SIZE",
-        "A departure from the model; may be repeated. @CLIENT,CLIENT behind the size limits it to "
-        "some clients. Rows: autocorrelation=R, subjects=RxROWS, t-noise=DF, lognormal-noise=S, "
-        "outliers=SHARExFACTOR, missing=SHARE. Sensors: batch-offsets=SD, gain-drift=SD, "
-        "sensor-noise=SHARE, uneven-sensors=RATIOxSHARE, nonlinear-sensors=B. System: "
-        "nonlinear-system=B, off-target=SHARExSTRENGTH, penetrance=SHARE. At one site: "
-        "other-label=COUNT, lacks-edge=COUNT. Numbers behind an x may be left out.",
-    ),
     "file_format": (None, "Format of the clients' files (default: parquet)."),
     "simulate.seed": ("N", "Seed of world and samples."),
     "what": (None, "Which of the paper's results."),

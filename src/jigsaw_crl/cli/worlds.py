@@ -18,11 +18,8 @@ from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.order import result_told
 from jigsaw_crl.cli.output import Table, emit
 
-__all__: list[str] = []
-
-
 Setting = Literal["A", "B", "C"]
-Format = Literal["csv", "parquet", "npz", "h5ad", "moments"]
+Format = Literal["csv", "parquet", "moments"]
 
 
 @opt.command("jigsaw demo --out jigsaw-demo/")
@@ -77,61 +74,43 @@ def simulate(
     latent: int | None = None,
     clients: int | None = None,
     coverage: float | None = None,
-    features: float | None = None,
-    graph: str | None = None,
-    strength: float | None = None,
-    system: str = "linear",
     intervention: str = "paper",
     shift: float = 0.0,
     samples: int | None = None,
     noise: Literal["gaussian", "laplace"] = "gaussian",
-    departure: list[str] | None = None,
     file_format: Format | None = None,
     seed: int = 0,
     as_json: bool = False,
 ) -> None:
     """Write the study of a simulated world.
 
-    One file per client, and the truth in truth/.
+    One file per client, and the truth in truth/. In Python, `jc.simulate` has further worlds.
     """
     from jigsaw_crl.cli.simulated import write_study
     from jigsaw_crl.truth import simulate as worlds
 
-    departures = [worlds.Departure.parse(text) for text in departure or ()]
     protocol = worlds.Intervention.named(intervention, shift=shift)
     if setting is not None:
-        described = (latent, clients, coverage, features, graph, strength)
-        if any(value is not None for value in described):
+        if not latent is clients is coverage is None:
             raise InputError(
-                "--setting excludes --latent, --clients, --coverage, --features, --graph and "
-                "--strength",
+                "--setting excludes --latent, --clients and --coverage",
                 "Choose a world of the paper or describe a random one.",
             )
-        world = worlds.setting(setting, seed, intervention=protocol, system=system)
+        world = worlds.setting(setting, seed, intervention=protocol)
     elif latent is None or clients is None or coverage is None:
         raise InputError(
             "the world is not described",
             "Pass --setting A, or all of --latent, --clients and --coverage.",
         )
     else:
-        world = worlds.random_world(
-            latent,
-            clients,
-            coverage,
-            seed,
-            graph=graph or "er",
-            strength=1.0 if strength is None else strength,
-            features=1.5 if features is None else features,
-            intervention=protocol,
-            system=system,
-        )
+        world = worlds.random_world(latent, clients, coverage, seed, intervention=protocol)
     kind = file_format or ("moments" if samples is None else "parquet")
     if samples is None and kind != "moments":
         raise InputError(
             f"exact moments cannot be written as {kind}", "Pass --samples, or --format moments."
         )
     with working("writing"):
-        files = write_study(world, out, samples, noise, kind, seed=seed, departures=departures)
+        files = write_study(world, out, samples, noise, kind, seed=seed)
     document = {
         "out": str(out),
         "clients": {name: str(path) for name, path in files.items()},

@@ -35,8 +35,6 @@ from jigsaw_crl.study.data_file import DataFile, fits
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import Chunk, Table, check_width, choose_columns, chunk_rows, plain_rows
 
-__all__ = ["Member", "archive_members", "npz_table", "read_array"]
-
 # As many as there may be regimes, and a few more.
 _MOST_ARRAYS = 5_100
 # Deflate, the usual compression of archives, cannot shrink data further.

@@ -26,17 +26,6 @@ from jigsaw_crl.study.data_file import DataFile, fits, parquet_parts
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import BOOLEAN, Chunk, Table, choose_columns, chunk_rows
 
-__all__ = [
-    "NULLS",
-    "Batches",
-    "Spoilt",
-    "excel_table",
-    "frame_table",
-    "parquet_table",
-    "unreadable",
-    "with_batches",
-]
-
 # Record batches, each with the values of columns that it lacks.
 Batches = Iterator[tuple[Any, Mapping[str, str]]]
 # What pyarrow takes as a missing number.

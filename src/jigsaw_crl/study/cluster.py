@@ -23,8 +23,6 @@ from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.regimes import collect
 from jigsaw_crl.study.table import Table
 
-__all__ = ["collect_on_cluster"]
-
 
 def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Collected:
     """What the rows of a folder of Parquet files give, each file read by a worker.

@@ -35,8 +35,6 @@ from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.rows import BadRows, RowNumbers, ignoring, most
 from jigsaw_crl.study.table import Chunk, is_sparse, quoted
 
-__all__ = ["USUAL_CONTROLS", "Along", "Collected", "FirstRead", "is_wide"]
-
 # A column with more values than a fragment may have labels is probably not the regime column.
 MOST_REGIMES = 5_000
 # Each regime has its own sums in each batch, of up to a few MB.

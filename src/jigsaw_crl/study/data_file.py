@@ -18,8 +18,6 @@ from urllib.parse import unquote
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import open_regular
 
-__all__ = ["DataFile", "files_below", "fits", "open_data", "parquet_parts"]
-
 # Hashing a file of this size takes less than a second.
 LARGEST_HASHED = 1 << 28
 # What is held in memory as a whole may take this many bytes, or this many times the file's size.

@@ -23,8 +23,6 @@ from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import BOOLEAN, Table, check_width, choose_columns, few_valued
 
-__all__ = ["csv_table", "csv_texts", "is_missing"]
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
 # A number with a fraction after a comma or point; one with a comma that may separate thousands.
 _FRACTION = re.compile(r"[+-]?\d*([.,])\d+([eE][+-]?\d+)?")

@@ -13,7 +13,6 @@ says is kept.
   from all others than these lie from one another, as −9999 does.
 - *Units*: what stands in brackets at the end of a column's name ("temp [C]"), or behind its last
   underscore if it is the name of a unit ("flow_m3h").
-- *Covariates*: columns whose mean and spread no intervention changes. They are only suggested.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import few, pluralise
-from jigsaw_crl.client.covariates import unchanged
 from jigsaw_crl.study.collected import USUAL_CONTROLS, is_wide
 from jigsaw_crl.study.data_file import DataFile, open_data, parquet_parts
 from jigsaw_crl.study.delimited import csv_texts, is_missing
@@ -48,18 +46,12 @@ from jigsaw_crl.study.reading import read_study, table_of
 from jigsaw_crl.study.regimes import collect, varying_columns
 from jigsaw_crl.study.table import MOST_CANDIDATE_VALUES, ON_REQUEST, ROWS_EACH
 
-__all__ = ["HEAD", "Draft", "draft_manifest"]
-
 # How a draft begins.
 HEAD = "# Drafted by jigsaw init"
-# Usual names of a column with the regime, the batch and the group of a row.
+# Usual names of a column with the regime of a row.
 REGIMES = re.compile(r"regime|arm|condition|perturb|interven|treatment|experiment|setting|mode")
-BATCHES = re.compile(r"batch|plate|lot|day|week|session|campaign|shift")
-GROUPS = re.compile(r"subject|patient|donor|animal|person|run|well|unit")
 # A code is written more than once, and few texts of a column are codes.
 FEWEST_CODED, MOST_CODES = 3, 5
-# Probability that a column is not suggested as a covariate although nothing changes it.
-NOT_SUGGESTED = 0.01
 _DRAFTED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 _BRACKETS = re.compile(r"[\[(]([^\[\]()]{1,12})[\])]\s*$")
 _UNIT = re.compile(
@@ -210,7 +202,6 @@ class _Table:
     columns: Mapping[str, _Column]
     # Columns that are no features, and the reason.
     ignored: dict[str, str] = field(default_factory=dict)
-    covariates: tuple[str, ...] = ()
     lost: str = ""
 
     @property
@@ -260,13 +251,8 @@ class _Table:
                 return
             collected = collect(table, None)
         first, others_of = collected.moments()
-        kept, constant, ignored = collected.used(varying_columns(first, others_of), self.ignored)
-        features = [f for f, keep in zip(table.features, kept, strict=True) if keep]
-        regimes = [m.select(kept) for ms in others_of.values() for m in ms]
-        same = unchanged(first.select(kept), regimes, NOT_SUGGESTED)
+        _, constant, ignored = collected.used(varying_columns(first, others_of), self.ignored)
         self.ignored = {**dict.fromkeys(constant, "constant"), **ignored}
-        if not same.all():
-            self.covariates = tuple(f for f, alike in zip(features, same, strict=True) if alike)
         if collected.bad.dropped is not None:
             self.lost = f": {collected.bad.dropped.n_rows:,} of {collected.bad.n_rows:,} rows"
 
@@ -302,9 +288,12 @@ def draft_manifest(folder: Path) -> Draft:
         if not reading.path.is_dir() and not reading.path.name.casefold().endswith(_DRAFTED):
             notes.append(f"{reading.path.name} is read as it is")
             continue
-        with _noting(notes, reading), open_data(reading.path) as data:
-            own = {**said, **said.get("clients", {}).get(reading.client, {})}
-            left.append(_Table(reading, own, _looked_at(data, reading)))
+        own = {**said, **said.get("clients", {}).get(reading.client, {})}
+        try:
+            with open_data(reading.path) as data:
+                left.append(_Table(reading, own, _looked_at(data, reading)))
+        except InputError as error:
+            notes.append(f"{reading.path.name}: {error.what}. {error.remedy}")
     # Labels of tables that are clear tell the regime column of others.
     known = set[str]()
     while left:
@@ -313,11 +302,14 @@ def draft_manifest(folder: Path) -> Draft:
             break
         for table, regime in chosen:
             left.remove(table)
-            with _noting(notes, table.reading):
+            try:
                 table.fill(regime)
-                tables.append(table)
-                known |= {label_key(v) for v in table.values}
-    notes += [f"{t.reading.path.name}: {_unclear(t)}" for t in left if t.reading.path is not None]
+            except InputError as error:
+                notes.append(f"{table.reading.client}: {error.what}. {error.remedy}")
+                continue
+            tables.append(table)
+            known |= {label_key(v) for v in table.values}
+    notes += [f"{table.reading.client}: {_unclear(table)}" for table in left]
     order = {reading.client: i for i, reading in enumerate(described.clients)}
     tables.sort(key=lambda t: order[t.reading.client])
     text = "\n".join(_lines(described.name, tables, notes, said)) + "\n"
@@ -330,19 +322,6 @@ def draft_manifest(folder: Path) -> Draft:
     finally:
         trial.unlink(missing_ok=True)
     return Draft(text, problems, tuple(t.reading.client for t in tables))
-
-
-class _noting(suppress):
-    """Keep the `InputError` of a table as a note."""
-
-    def __init__(self, notes: list[str], reading: Reading) -> None:
-        super().__init__(InputError)
-        self._notes, self._reading = notes, reading
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        if isinstance(error, InputError) and self._reading.path is not None:
-            self._notes.append(f"{self._reading.path.name}: {error.what}. {error.remedy}")
-        return bool(super().__exit__(kind, error, trace))
 
 
 def _unclear(table: _Table) -> str:
@@ -372,7 +351,8 @@ def _lines(
     for key, value in top.items():
         if not isinstance(value, dict) or key == "ignore":
             yield from _entry(key, value)
-    yield from _suggestions(tables, top)
+    if "interventions" not in top:
+        yield '# interventions = "hard"  # if targets no longer respond to their causes'
     for key, value in top.items():
         if isinstance(value, dict) and key != "ignore":
             yield f"\n[{key}]  # {_COMMENTS[key]}" if key in _COMMENTS else f"\n[{key}]"
@@ -441,30 +421,6 @@ def _renames(tables: Sequence[_Table]) -> dict[str, str]:
         for value in sorted(found)
         if value != best
     }
-
-
-def _suggestions(tables: Sequence[_Table], top: Mapping[str, Any]) -> Iterator[str]:
-    """What only the user can decide, as comments."""
-    for key, words, meaning in (
-        ("batch", BATCHES, "if all rows of one value may be offset together"),
-        ("group", GROUPS, "if rows of one value are alike"),
-    ):
-        several = dict.fromkeys(
-            name
-            for t in tables
-            for name, c in t.columns.items()
-            if name != t.reading.regime and len(c.texts) + len(c.ends) > 1 and key not in top
-        )
-        for name in filter(lambda x: words.search(x.casefold()), several):
-            yield f"# {key} = {_toml(name)}  # {meaning}"
-    alike = list(dict.fromkeys(name for t in tables for name in t.covariates))
-    if alike and "covariates" not in top:
-        yield f"# covariates = {_toml(alike)}  # if they are causes that you only measure:"
-        yield "#   no intervention changes their mean or spread; also per client"
-    if "interventions" not in top:
-        yield '# interventions = "hard"  # if targets no longer respond to their causes'
-    if "units" in top and "up" not in top:
-        yield '# [up]  # label = "COLUMN": the sensor that a label should raise'
 
 
 def _entry(key: str, value: Any, more: str = "") -> Iterator[str]:

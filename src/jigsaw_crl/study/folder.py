@@ -15,8 +15,6 @@ from jigsaw_crl.base.text import did_you_mean, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import Client
 
-__all__ = ["Study"]
-
 
 @dataclass(frozen=True, eq=False)
 class Study:

@@ -27,8 +27,6 @@ from jigsaw_crl.study.table import (
     plain_rows,
 )
 
-__all__ = ["h5ad_table"]
-
 # The regime column if the user names none.
 REGIME = "perturbation"
 

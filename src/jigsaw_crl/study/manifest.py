@@ -36,18 +36,6 @@ from jigsaw_crl.moments.preparing import MOST_TRIMMED, RowOptions
 from jigsaw_crl.study.data_file import files_below
 from jigsaw_crl.study.problems import raise_all
 
-__all__ = [
-    "ENDINGS",
-    "MANIFEST",
-    "Described",
-    "Reading",
-    "client_files",
-    "describe",
-    "describe_one",
-    "is_partitioned",
-    "read_manifest",
-]
-
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 EXCEL = ".xlsx"

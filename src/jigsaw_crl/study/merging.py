@@ -12,8 +12,6 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.regime import Moments
 
-__all__ = ["merge_clients"]
-
 
 def merge_clients(earlier: Client, later: Client) -> Client:
     """The client with the rows of both, for adding new rows to earlier moments.

@@ -1,12 +1,11 @@
 """The moments file, which `jigsaw moments` writes and every command accepts in place of rows.
 
 It is a NumPy archive without pickles. `header` is JSON text: names, numbers of rows, and what the
-moments count for (`MomentsHeader`). The arrays have one entry per regime, the control first:
-means, covariances and, where known, third and fourth central moments. Arrays named `part_…` hold
-those of consecutive stretches of the control's rows, and `batch_mean` the means of all batches of
-all regimes, one after the other; covariances are then those within batches. The moments of a wide
-table are those along its `directions`, which have one row per column; `centre` is the mean of the
-control rows.
+moments count for (`MomentsHeader`). The arrays `mean`, `covariance` and, where known, `third` and
+`fourth` have one entry per regime: the control, the labels, then consecutive stretches of the
+control's rows. `batch_mean` has the means of all batches, one regime after the other; covariances
+are then those within batches. The moments of a wide table are those along its `directions`, which
+have one row per column; `centre` is the mean of the control rows.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -34,12 +33,9 @@ from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import check_width
 
-__all__ = ["is_moments", "is_moments_file", "read_moments", "write_moments"]
-
 FORMAT = "jigsaw-crl/moments"
 LARGEST_HEADER = 1 << 26
-_HIGHER = ("third", "fourth")
-_STACKED = ("mean", "covariance", *_HIGHER)
+_STACKED = ("mean", "covariance", "third", "fourth")
 
 Arrays = dict[str, AnyArray]
 _Name = Annotated[str, Field(min_length=1)]
@@ -50,20 +46,10 @@ _Factor = Annotated[Number, Field(ge=1)]
 class RegimeHeader(Closed):
     """Numbers of rows of one regime, and what its moments count for.
 
-    Parameters
-    ----------
-    n : int or None
-        Rows, less one for every batch but the first; None for exact moments.
-    factors : (float, float) or None
-        How many times more the mean and the covariance vary than those of independent Gaussian
-        rows.
-    groups : int or None
-        Groups that the rows are of.
-    incomplete : (int, int, float) or None
-        All rows, those with missing values, and the factor by which these make the mean vary
-        more. `n` is then the number of complete rows that they count for.
-    batches : dict of str to int
-        Rows of each batch.
+    `n` are the rows, less one for every batch but the first, or None for exact moments. `factors`
+    say how many times more the mean and the covariance vary than those of independent Gaussian
+    rows. `incomplete` are all rows, those with missing values, and the factor by which these make
+    the mean vary more: `n` is then the number of complete rows that they count for.
     """
 
     n: _Count | None
@@ -90,21 +76,9 @@ class RegimeHeader(Closed):
 class MomentsHeader(Document):
     """What a moments file says beside its arrays.
 
-    Parameters
-    ----------
-    labels : list of str
-        The label of each regime but the control; a label of several strengths occurs several
-        times.
-    regimes : list of RegimeHeader
-        The control, then one for each of `labels`.
-    parts : list of int
-        Rows of consecutive stretches of the control.
-    up, units : dict of str to str
-        The feature that a label should raise, and units of features.
-    covariates : list of str
-        Features whose linear part is taken off the others when the file is read.
-    columns, leading : list of str and int, optional
-        Of a wide table: the columns that its directions replace, and the number of leading ones.
+    `regimes` are the control, one for each of `labels` (a label of several strengths occurs several
+    times), and `parts` stretches of the control. `columns` are those that the directions of a wide
+    table replace, `leading` the number of directions that hold latents.
     """
 
     kind = "moments file"
@@ -124,13 +98,13 @@ class MomentsHeader(Document):
     up: dict[str, str] = Field(default_factory=dict)
     units: dict[str, str] = Field(default_factory=dict)
     regimes: list[RegimeHeader]
-    parts: list[_Count] = Field(default_factory=list)
+    parts: WholeNumber = Field(default=0, ge=0)
     columns: list[str] | None = None
     leading: WholeNumber | None = None
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        if len(self.regimes) != 1 + len(self.labels):
+        if len(self.regimes) != 1 + len(self.labels) + self.parts:
             raise ValueError("it needs one regime for the control and one for each of its labels")
         if not set(self.hard) <= set(self.labels):
             raise ValueError("'hard' names a label that it does not have")
@@ -166,8 +140,8 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     """
     check_output(Path(path), is_moments, force=force, what="a moments file")
     features, control, interventions = client.recorded
-    regimes = [control, *(m for ms in interventions.values() for m in ms)]
-    parts, reduction = list(control.parts), client.reduction
+    regimes = [control, *(m for ms in interventions.values() for m in ms), *control.parts]
+    reduction = client.reduction
     header = MomentsHeader(
         format="jigsaw-crl/moments",
         version=1,
@@ -183,12 +157,14 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         up=dict(client.up),
         units=dict(client.units),
         regimes=[_header_of(m) for m in regimes],
-        parts=[m.uncounted().n or 0 for m in parts],
+        parts=len(control.parts),
         columns=None if reduction is None else list(reduction.columns),
         leading=None if reduction is None else reduction.leading,
     )
     arrays: Arrays = {"header": np.array(header.model_dump_json(exclude_defaults=True))}
-    arrays |= _stack("", regimes) | (_stack("part_", parts) if parts else {})
+    known = all(m.third is not None and m.fourth is not None for m in regimes)
+    for key in _STACKED if known else _STACKED[:2]:
+        arrays[key] = np.array([getattr(m, key) for m in regimes])
     if client.batches:
         arrays["batch_mean"] = np.array([b.mean for m in regimes for b in m.batches])
     if reduction is not None:
@@ -208,12 +184,6 @@ def _header_of(m: Moments) -> RegimeHeader:
         incomplete=None if gaps is None else (gaps.rows, gaps.gaps, gaps.mean),
         batches={b.name: b.n for b in m.batches},
     )
-
-
-def _stack(prefix: str, moments: list[Moments]) -> Arrays:
-    known = all(m.third is not None and m.fourth is not None for m in moments)
-    names = _STACKED if known else _STACKED[:2]
-    return {f"{prefix}{name}": np.array([getattr(m, name) for m in moments]) for name in names}
 
 
 def is_moments_file(names: set[str]) -> bool:
@@ -254,23 +224,21 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
     for key, array in arrays.items():
         if not np.isfinite(array).all():
             raise fail(f"the array {key} has missing or infinite entries")
-    own = client or header.client
-    names = [header.control, *header.labels]
-    for prefix, regimes in (("", names), ("part_", [header.control] * len(header.parts))):
-        for regime, covariance in zip(regimes, arrays.get(f"{prefix}covariance", ()), strict=True):
-            check_second_moment(covariance, client=own, regime=regime)
-    control, *rest = _regimes(header, arrays)
-    parts = _unstack("part_", arrays, header.parts)
+    own, n = client or header.client, 1 + len(header.labels)
+    names = [header.control, *header.labels, *[header.control] * header.parts]
+    for regime, covariance in zip(names, arrays["covariance"], strict=True):
+        check_second_moment(covariance, client=own, regime=regime)
+    moments = _regimes(header, arrays)
     interventions: dict[str, list[Moments]] = {}
-    for label, moments in zip(header.labels, rest, strict=True):
-        interventions.setdefault(label, []).append(moments)
+    for label, own_moments in zip(header.labels, moments[1:n], strict=True):
+        interventions.setdefault(label, []).append(own_moments)
     reduction = None
     if header.columns is not None:
         directions, centre = arrays["directions"], arrays["centre"]
         reduction = Reduction(tuple(header.columns), directions, centre, header.leading or 0)
     return Client.from_moments(
         own,
-        control=replace(control, parts=tuple(parts)),
+        control=replace(moments[0], parts=tuple(moments[n:])),
         interventions=interventions,
         n_latent=header.n_latent if reading.n_latent is None else reading.n_latent,
         features=header.features,
@@ -283,33 +251,19 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
 
 def _shapes(header: MomentsHeader, members: Mapping[str, Member]) -> dict[str, tuple[int, ...]]:
     """The shape of every array that the header speaks of."""
-    d, shapes = len(header.features), dict[str, tuple[int, ...]]()
-    for prefix, r in (("", len(header.regimes)), ("part_", len(header.parts))):
-        if r:
-            shapes |= {f"{prefix}mean": (r, d), f"{prefix}covariance": (r, d, d)}
-            shapes |= {key: (r, d) for h in _HIGHER if (key := prefix + h) in members}
-    batches = sum(len(regime.batches) for regime in header.regimes)
-    if batches:
+    r, d, m = len(header.regimes), len(header.features), len(header.columns or ())
+    shapes: dict[str, tuple[int, ...]] = {"mean": (r, d), "covariance": (r, d, d)}
+    shapes |= {key: (r, d) for key in _STACKED[2:] if key in members}
+    if batches := sum(len(regime.batches) for regime in header.regimes):
         shapes["batch_mean"] = (batches, d)
-    if header.columns is not None:
-        shapes |= {"directions": (len(header.columns), d), "centre": (len(header.columns),)}
-    return shapes
-
-
-def _unstack(prefix: str, arrays: Arrays, sizes: list[Any]) -> list[Moments]:
-    """Moments from the arrays whose names start with `prefix`, with these numbers of rows."""
-    own = {key: arrays[prefix + key] for key in _STACKED if prefix + key in arrays}
-    return [
-        Moments(n, **{key: array[i] for key, array in own.items()}) for i, n in enumerate(sizes)
-    ]
+    return shapes | ({"directions": (m, d), "centre": (m,)} if header.columns is not None else {})
 
 
 def _regimes(header: MomentsHeader, arrays: Arrays) -> list[Moments]:
     """The moments of every regime, with its batches, groups and what its rows count for."""
     found, start = [], 0
-    for m, own in zip(
-        _unstack("", arrays, [regime.n for regime in header.regimes]), header.regimes, strict=True
-    ):
+    for i, own in enumerate(header.regimes):
+        m = Moments(own.n, **{key: arrays[key][i] for key in _STACKED if key in arrays})
         means = arrays.get("batch_mean", ())[start : start + len(own.batches)]
         start += len(own.batches)
         batches = zip(own.batches.items(), means, strict=True)
@@ -318,5 +272,6 @@ def _regimes(header: MomentsHeader, arrays: Arrays) -> list[Moments]:
             m = replace(m, incomplete=Incomplete(*own.incomplete))
         if own.factors is not None:
             m = m.counting(*own.factors, least=header.n_latent + 2)
-        found.append(replace(m, groups=own.groups, trimmed=header.trimmed))
+        trimmed = header.trimmed and i <= len(header.labels)
+        found.append(replace(m, groups=own.groups, trimmed=trimmed))
     return found

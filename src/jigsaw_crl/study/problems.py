@@ -8,8 +8,6 @@ from pathlib import Path
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few, pluralise
 
-__all__ = ["Several", "parts_of", "raise_all"]
-
 # Problems that are shown, files that are named for each, and characters of each: about a screen.
 MOST_SHOWN, MOST_FILES, LONGEST = 8, 4, 400
 

@@ -32,8 +32,6 @@ from jigsaw_crl.study.problems import parts_of, raise_all
 from jigsaw_crl.study.regimes import Collect, collect, read_table
 from jigsaw_crl.study.table import Table, quoted, warn_of_ignored
 
-__all__ = ["client_from_table", "read_any", "read_client", "read_one", "read_study", "table_of"]
-
 # Spoilt columns after which a file is not read again.
 MOST_SPOILT = 8
 

@@ -31,8 +31,6 @@ from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.study.collected import Along, Collected, FirstRead, is_wide
 from jigsaw_crl.study.table import Table, ignored_columns, quoted
 
-__all__ = ["Collect", "collect", "read_table", "varying_columns"]
-
 # A covariance needs two rows.
 FEWEST_ROWS = 2
 

@@ -28,8 +28,6 @@ from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import IDENTIFIER, RISING, Chunk, is_sparse
 
-__all__ = ["BadRows", "RowNumbers", "ignoring"]
-
 # Columns that are named with their counts.
 MOST_COLUMNS = 4
 # How to leave out rows with missing values; a table in memory is read from Python only.

@@ -16,23 +16,6 @@ from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.manifest import Reading
 
-__all__ = [
-    "BOOLEAN",
-    "IDENTIFIER",
-    "RISING",
-    "Chunk",
-    "Table",
-    "check_width",
-    "choose_columns",
-    "chunk_rows",
-    "few_valued",
-    "ignored_columns",
-    "is_sparse",
-    "plain_rows",
-    "quoted",
-    "warn_of_ignored",
-]
-
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
 # Why a column is not a feature. Those on request are not reported.
