@@ -8,7 +8,8 @@ from typing import Any
 
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Finding, spelling_notes
+from jigsaw_crl.base.labels import respelt
 from jigsaw_crl.base.text import did_you_mean, few
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
@@ -43,8 +44,12 @@ def add_sites(
     checks: tuple[Finding, ...] = ()
     if clients:
         # A client of which the checks leave nothing has no fragment; the findings say why.
-        recovered, report = recover_study(Study("new", clients), chosen)
-        checks = report.findings
+        others = respelt((client.labels for client in clients), result.order.labels)
+        pairs = list(zip(clients, others, strict=True))
+        new = tuple(client.relabelled(other) for client, other in pairs)
+        notes = (note for client, other in pairs for note in spelling_notes(other, client.name))
+        recovered, report = recover_study(Study("new", new), chosen)
+        checks = (*report.findings, *notes)
     elif options:
         raise InputError(
             f"{', '.join(options)}: options belong to the recovery of a client",
@@ -98,14 +103,13 @@ def _joined(
     """
     kept = [f for f in result.order.fragments if f.client not in gone]
     new = [*sent, *(r.fragment for r in recovered)]
-    # Refuses labels that differ only by case or spaces.
-    everyone = fragments_by_client((None, f) for f in (*kept, *new))
+    everyone = fragments_by_client(((None, f) for f in (*kept, *new)), known=result.order.labels)
     known = (
         f
         for f in result.diagnostics
         if f.client not in gone and not any(f"client {name!r}" in f.message for name in gone)
     )
-    found = (*known, *checks, *(f for fragment in sent for f in fragment.findings))
+    found = (*known, *checks, *(f for fragment in sent for f in everyone[fragment.client].findings))
     concluded = conclude(everyone.values(), found, result.order.options)
     before = everyone if gone else {**everyone, **result.fragments}
     reports = {r.fragment.client: r.report for r in recovered}

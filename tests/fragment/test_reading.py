@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.fragment.reading import read_fragment_files
+from jigsaw_crl.fragment.reading import fragments_by_client, read_fragment, read_fragment_files
 
 from .examples import assert_same, document, fragment
 
@@ -33,13 +33,18 @@ def test_two_fragments_of_one_client_are_refused(tmp_path):
         read_fragment_files(paths)
 
 
-def test_labels_that_differ_only_by_case_or_spaces_are_refused(tmp_path):
+def test_labels_that_differ_only_in_spelling_are_one_with_a_note_and_refused_if_signed(tmp_path):
     paths = []
     for client, label in (("lab-1", "Pump"), ("lab-2", "pump")):
         paths.append(tmp_path / f"{client}.json")
         paths[-1].write_text(json.dumps(document(client=client, labels=["a", "b", "c", label])))
-    with pytest.raises(InputError, match="'pump' differs from another client's 'Pump'"):
-        read_fragment_files(paths)
+    first, second = read_fragment_files(paths).values()
+    assert first.labels == second.labels == ("a", "b", "c", "Pump")
+    assert second.findings[-1].check == "label-spelling"
+    assert "'pump' is taken as 'Pump'" in second.findings[-1].message
+    pieces = [(path, read_fragment(path)) for path in paths]
+    with pytest.raises(InputError, match="'pump' of lab-2 is 'Pump'"):
+        fragments_by_client(pieces, signed=True)
 
 
 def test_a_folder_is_refused(tmp_path):

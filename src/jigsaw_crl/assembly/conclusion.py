@@ -49,7 +49,7 @@ from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage, check_districts
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
+from jigsaw_crl.fragment.reading import fragment_paths, one_spelling, read_fragment_files
 
 __all__ = [
     "Conclusion",
@@ -186,6 +186,8 @@ def assemble(
     given: list[Any] = [fragments] if isinstance(fragments, str | Path) else list(fragments)
     if given and (given == [fragments] or all(isinstance(item, Path) for item in given)):
         given = list(read_fragment_files(fragment_paths(given)).values())
+    elif all(isinstance(item, Fragment) for item in given):
+        given = one_spelling(given)
     options = Options(method, seed, smallest_effect, knowledge, witnesses)
     knowledge.check({label for piece in given for label in getattr(piece, "labels", ())})
     return conclude(given, options=options).order

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from jigsaw_crl.base.text import number
 
-__all__ = ["CLOSED", "Finding", "ReadingNote", "Severity", "most_severe_first"]
+__all__ = ["CLOSED", "Finding", "ReadingNote", "Severity", "most_severe_first", "spelling_notes"]
 
 Severity = Literal["info", "warning", "error"]
 # A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.
@@ -89,3 +89,15 @@ class ReadingNote:
     value: float
     threshold: float
     other: str = ""
+
+
+def spelling_notes(names: Mapping[str, str], client: str) -> list[Finding]:
+    """A note for each label of a client that others spell otherwise."""
+    remedy = "Nothing to do if they mean the same; otherwise [rename] one of them."
+    said = "is taken as {!r}, which other clients write so"
+    return [
+        Finding(
+            "label-spelling", "info", f"its label {x!r} {said.format(y)}", remedy, client=client
+        )
+        for x, y in names.items()
+    ]

@@ -16,11 +16,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable
 from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 from unicodedata import category, name, normalize
 
-__all__ = ["MOST_CHARACTERS", "csv_cell", "label_fault", "label_key", "normal_label", "safe_text"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "csv_cell",
+    "label_fault",
+    "label_key",
+    "normal_label",
+    "respelt",
+    "safe_text",
+]
 
 MOST_CHARACTERS = 500
 # The same few labels come again with every fragment.
@@ -89,6 +99,25 @@ def label_key(label: str) -> str:
     except InvalidOperation:
         return _BETWEEN.sub(" ", folded)
     return str(_ALL_DIGITS.normalize(number)) if number.is_finite() else folded
+
+
+def respelt(sites: Iterable[Iterable[str]], known: Iterable[str] = ()) -> list[dict[str, str]]:
+    """For each site, the labels that others spell otherwise, and the spelling that counts.
+
+    It is that of `known` labels, or else the most frequent one, of several the first.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import respelt
+    >>> respelt([["pump"], ["Pump", "valve"], ["pump"]])
+    [{}, {'Pump': 'pump'}, {}]
+    """
+    labels, seen = [list(own) for own in sites], dict[str, Counter[str]]()
+    for label in (label for own in labels for label in own):
+        seen.setdefault(label_key(label), Counter())[label] += 1
+    best = {key: max(found, key=lambda x: found[x]) for key, found in seen.items()}
+    best |= {label_key(label): label for label in known}
+    return [{x: best[label_key(x)] for x in own if x != best[label_key(x)]} for own in labels]
 
 
 def safe_text(text: str) -> str:

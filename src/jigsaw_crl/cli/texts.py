@@ -19,25 +19,12 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     # How a table is read.
     "regime": ("COLUMN", "Column with the regime of a row (default: regime)."),
     "control": ("VALUE", "Its value on observational rows (default: control)."),
-    "batch": (
-        "COLUMN",
-        "Column with the batch of a row (plate, day, run); a batch may offset all its rows.",
-    ),
-    "group": (
-        "COLUMN",
-        "Column with the group of a row (subject, run); rows of one group are alike.",
-    ),
-    "trim": (
-        "SHARE",
-        "Leave out this share of each regime's rows, those that lie farthest out (0.05).",
-    ),
+    "batch": ("COLUMN", "Column with the batch of a row (plate, day); it may offset all its rows."),
+    "group": ("COLUMN", "Column with the group of a row (subject, run), whose rows are alike."),
+    "trim": ("SHARE", "Leave out this share of each regime's rows, farthest first (0.05)."),
     "drop_missing": (None, "Leave out rows with missing values."),
     "fill_missing": (None, "Use rows with missing values too, by EM for Gaussian rows."),
-    "covariate": (
-        "COLUMN",
-        "Column that acts on the features and that no intervention changes; its linear part is "
-        "taken off; may be repeated.",
-    ),
+    "covariate": ("COLUMN", "Column whose linear part is taken off the others; may be repeated."),
     "na": ("VALUE", "Value that stands for a missing one, such as -9999; may be repeated."),
     "ignore": ("COLUMN", "Column that is not a feature; may be repeated."),
     "name": ("NAME", "The client's name (default: the file's)."),
@@ -47,32 +34,28 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "tau": ("T", "Tolerance of --method paper (default 0.05)."),
     "confounding": (
         None,
-        "Use none only if you know that every client accesses every latent, so that no hidden "
-        "cause can confound two of its labels; more pairs are then settled (default: allow).",
+        "Use none only if every client accesses every latent: no hidden cause then confounds its "
+        "labels, and more pairs are settled (default: allow).",
     ),
     "rank_one": (
         None,
-        "What to conclude of a label whose intervention moves a single direction: it has no "
-        "ancestors, or the intervention changed only the noise. Use no-ancestor if every "
-        "intervention changes how its target depends on its causes; by default the ancestors of "
-        "such a label stay open.",
+        "What an intervention that moves a single direction means: unsure (default), or "
+        "no-ancestor if every intervention changes how its target depends on its causes.",
     ),
     "interventions": (
         "KIND",
-        "hard or soft, for all labels, or LABEL=hard for one; may be repeated. Use hard only if "
-        "the target no longer responds to its causes: a held setpoint, a knock-out, a randomised "
-        "dose. Effects and direct edges are then given.",
+        "hard or soft, or LABEL=hard for one label; may be repeated. Use hard only if the target "
+        "no longer responds to its causes (held setpoint, knock-out, randomised dose).",
     ),
     "smallest_effect": (
         "SIZE",
-        'The size of effect that matters. "Not ancestor" then means that no effect is larger: in '
-        "standard deviations under hard interventions, else as a share of what the intervention "
-        "on the descendant changed.",
+        '"Not ancestor" means that no effect is larger: in standard deviations under hard '
+        "interventions, else as a share of what the intervention on the descendant changed.",
     ),
     "witnesses": (
         "N",
-        "How many clients a verdict must rest on: with fewer it is undetermined. Default: one, and "
-        "with --keys more than a fifth of those that speak about the pair, at least two.",
+        "Clients that a verdict must rest on. Default: one, and with --keys more than a fifth of "
+        "those that speak about the pair, at least two.",
     ),
     "seed": ("N", "Seed of the assembly."),
     "jobs": ("N", "Worker processes."),
@@ -80,13 +63,12 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "moments.add_to": ("FILE", "Moments file whose rows these are added to."),
     "moments.cluster": (
         "ADDRESS",
-        "Reduce a folder of Parquet files on the Dask cluster with this scheduler, each file by a "
-        "worker that sees it.",
+        "Scheduler of a Dask cluster that reads a folder of Parquet files.",
     ),
     "fragment.output": ("FILE", "Fragment file to write."),
     "fragment.private": (
         "FILE",
-        "Also write the site's own copy, with the latent directions; it is not shared.",
+        "Also write the site's own copy, with the latents; it is not shared.",
     ),
     "fragment.sign": ("KEY", "Sign it with this site's private key."),
     "fragment.study": ("NAME", "Study that it is signed for."),
@@ -95,14 +77,13 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "fragment.min_rows": ("N", "Refuse a regime with fewer rows."),
     "fragment.full_precision": (
         None,
-        "Do not round the numbers to what their sampling error justifies. They then say more "
-        "about single rows.",
+        "Do not round numbers to what their sampling error justifies.",
     ),
     "fragments": ("FRAGMENT", "Fragment files of the clients, or folders of them."),
     "into": (
         "RESULT",
-        "Add the fragments to this result folder, with its own method and seed. It is replaced by "
-        "the larger result, unless --out names another folder.",
+        "Add the fragments to this result folder, with its own method and seed; it is replaced, "
+        "unless --out names another folder.",
     ),
     "corrected": (None, "With --into: the fragments are corrected ones of sites it has."),
     "remove": ("SITE", "With --into: leave this site out; may be repeated."),
@@ -118,10 +99,7 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "new": ("NEW", "Later result folder."),
     "size": ("N", "Labels the next client accesses; by default as many as pay."),
     "rows": ("N", "Its rows per regime; by default as many as a client has."),
-    "cost": (
-        "LABEL=AMOUNT",
-        "What an intervention on a label costs, 1 if it is not named; may be repeated.",
-    ),
+    "cost": ("LABEL=AMOUNT", "What an intervention costs, 1 by default; may be repeated."),
     "cannot": ("LABEL", "A label on which it cannot intervene; may be repeated."),
     # Keys and rounds.
     "keys": ("FILE", "List of the sites' keys; unsigned fragments are then refused."),
@@ -165,20 +143,13 @@ TEXTS: dict[str, tuple[str | None, str]] = {
         "What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, set, "
         "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
     ),
-    "shift": (
-        "SD",
-        "Mean shift of every target, in standard deviations of its noise; random sign.",
-    ),
+    "shift": ("SD", "Mean shift of targets, in standard deviations of their noise."),
     "samples": ("N", "Rows per regime; without it, exact moments."),
     "noise": (None, "Family of the noise."),
     "file_format": (None, "Format of the clients' files (default: parquet)."),
     "simulate.seed": ("N", "Seed of world and samples."),
     "what": (None, "Which of the paper's results."),
-    "only": (
-        "PART",
-        "A part to run, such as A or A-laplace of the figures, p, K, q or p20-K15-q0.6 of the "
-        "tables; may be repeated.",
-    ),
+    "only": ("PART", "A part to run, such as A-laplace or p20-K15-q0.6; may be repeated."),
     "reproduce.method": ("METHOD", "A method to run; may be repeated. Default: both."),
     "quick": (None, "Fewer replicates."),
     "workers": ("N", "Worker processes; by default one per core."),

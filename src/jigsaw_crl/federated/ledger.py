@@ -216,7 +216,7 @@ def receive_signed(
                 log.check_new(used[-1], again=again, path=path)
                 yield path, used[-1].fragment
 
-        fragments = fragments_by_client(verified())
+        fragments = fragments_by_client(verified(), signed=True)
         log.check_round(round_name, again=again)
         grown = log.having(used, round_name, listed.study)
         yield fragments, grown.provenance(used, round_name, listed.study), grown.save

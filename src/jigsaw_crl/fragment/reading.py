@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, is_document, read_file, readable, write_text
-from jigsaw_crl.base.labels import label_key
+from jigsaw_crl.base.findings import spelling_notes
+from jigsaw_crl.base.labels import respelt
+from jigsaw_crl.base.text import few
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = [
@@ -16,6 +19,7 @@ __all__ = [
     "fragments_by_client",
     "is_fragment",
     "load_private",
+    "one_spelling",
     "read_bytes",
     "read_fragment",
     "read_fragment_files",
@@ -136,13 +140,17 @@ def read_bytes(path: str | Path) -> bytes:
 
 def fragments_by_client(
     fragments: Iterable[tuple[str | Path | None, Fragment]],
+    *,
+    known: Iterable[str] = (),
+    signed: bool = False,
 ) -> dict[str, Fragment]:
     """Fragments by client, from pairs of a file's path (None without one) and the fragment in it.
 
-    Two fragments of one client are refused, and labels that differ only in spelling.
+    Two fragments of one client are refused. Labels that differ only in spelling are one, with a
+    note: the spelling of `known` labels counts, or the most frequent one. What is signed is not
+    changed, so such labels of signed fragments are refused.
     """
     found: dict[str, Fragment] = {}
-    spellings: dict[str, str] = {}
     for path, fragment in fragments:
         if fragment.client in found:
             raise InputError(
@@ -151,18 +159,40 @@ def fragments_by_client(
                 client=fragment.client,
                 path=path,
             )
-        for label in fragment.labels:
-            first = spellings.setdefault(label_key(label), label)
-            if first != label:
-                raise InputError(
-                    f"the label {label!r} differs from another client's {first!r} only by case, "
-                    "spaces, _ or -, or as 1 and 1.0 do",
-                    "Labels are shared between clients: [rename] it in study.toml at one of them.",
-                    client=fragment.client,
-                    path=path,
-                )
         found[fragment.client] = fragment
-    return found
+    pieces = one_spelling(list(found.values()), known=known, signed=signed)
+    return {piece.client: piece for piece in pieces}
+
+
+def one_spelling(
+    fragments: Sequence[Fragment], *, known: Iterable[str] = (), signed: bool = False
+) -> list[Fragment]:
+    """The fragments with one spelling of each label; see `fragments_by_client`."""
+    others = respelt((piece.labels for piece in fragments), known)
+    pairs = list(zip(fragments, others, strict=True))
+    if signed and any(others):
+        named = [f"{x!r} of {f.client} is {y!r}" for f, names in pairs for x, y in names.items()]
+        raise InputError(
+            f"labels differ only by case, spaces, _ or -, or as 1 and 1.0 do: {few(named)}",
+            "Labels are shared between clients: [rename] them in study.toml, and sign again.",
+        )
+    return [_relabelled(piece, names) if names else piece for piece, names in pairs]
+
+
+def _relabelled(fragment: Fragment, names: Mapping[str, str]) -> Fragment:
+    """The fragment with other names for some labels, and a note of it."""
+    document = replace(fragment, findings=()).to_document()
+    document["labels"] = [names.get(x, x) for x in fragment.labels]
+    if fragment.n_samples is not None:
+        document["n_samples"] = {names.get(x, x): n for x, n in fragment.n_samples.items()}
+    own = (replace(f, regime=names.get(f.regime or "", f.regime)) for f in fragment.findings)
+    return replace(
+        Fragment.from_document(document),
+        findings=(*own, *spelling_notes(names, fragment.client)),
+        basis=fragment.basis,
+        features=fragment.features,
+        centre=fragment.centre,
+    )
 
 
 def fragment_paths(given: Iterable[str | Path]) -> list[Path]:

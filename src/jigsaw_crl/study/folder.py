@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Finding, spelling_notes
 from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
-from jigsaw_crl.base.labels import label_key
+from jigsaw_crl.base.labels import respelt
 from jigsaw_crl.base.text import did_you_mean, pluralise
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import Client
@@ -55,7 +54,10 @@ class Study:
         if not self.clients:
             raise InputError("the study has no clients", "Add at least one client.")
         _refuse_same_names(self.clients)
-        clients, notes = _one_spelling(self.clients)
+        others = respelt(client.labels for client in self.clients)
+        pairs = list(zip(self.clients, others, strict=True))
+        notes = (note for client, other in pairs for note in spelling_notes(other, client.name))
+        clients = tuple(client.relabelled(other) if other else client for client, other in pairs)
         object.__setattr__(self, "clients", clients)
         object.__setattr__(self, "findings", (*self.findings, *notes))
 
@@ -108,21 +110,3 @@ def _refuse_same_names(clients: tuple[Client, ...]) -> None:
                 client=client.name,
             )
         seen[folded] = client.name
-
-
-def _one_spelling(clients: tuple[Client, ...]) -> tuple[tuple[Client, ...], list[Finding]]:
-    """The clients with one spelling of each label, the most frequent one, and a note of others."""
-    seen: dict[str, Counter[str]] = {}
-    for client in clients:
-        for label in client.labels:
-            seen.setdefault(label_key(label), Counter())[label] += 1
-    spelling = {key: max(found, key=lambda x: found[x]) for key, found in seen.items()}
-    notes, out = [], []
-    for client in clients:
-        other = {x: spelling[label_key(x)] for x in client.labels if x != spelling[label_key(x)]}
-        for own, label in other.items():
-            what = f"its label {own!r} is taken as {label!r}, which other clients write so"
-            remedy = "Nothing to do if they mean the same; otherwise [rename] one of them."
-            notes.append(Finding("label-spelling", "info", what, remedy, client=client.name))
-        out.append(client.relabelled(other) if other else client)
-    return tuple(out), notes

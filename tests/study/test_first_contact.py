@@ -1,0 +1,117 @@
+"""What a newcomer's tables hold: identifiers, codes for missing values, other spellings, sheets."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.cli.app import run
+
+from .tables import assert_same, frame_of, read_with_findings, regimes_of
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("ticket", lambda rng, n: rng.permutation(5 * n)[:n]),
+        ("sample_id", lambda rng, n: rng.choice(10**9, n, replace=False)),
+    ],
+)
+def test_an_identifier_is_named_and_not_used(name, ids, tmp_path, reference, capsys):
+    frame = frame_of(regimes_of())
+    frame[name] = ids(np.random.default_rng(0), len(frame))
+    frame.to_csv(tmp_path / "lab-1.csv", index=False)
+    client, (finding,) = read_with_findings(tmp_path / "lab-1.csv")
+    assert_same(client, reference)
+    assert f"{name!r} is another whole number in every row" in finding.message
+    assert run(["fragment", str(tmp_path / "lab-1.csv"), "-o", str(tmp_path / "f.json")]) == 0
+    assert "identifier" in capsys.readouterr().err
+
+
+def test_whole_numbers_that_are_measured_are_used():
+    frame = frame_of(regimes_of())
+    rng = np.random.default_rng(0)
+    # A 16-bit converter repeats itself; one of 24 bits may not in so few rows, which tells nothing.
+    frame["adc16"] = rng.normal(3e4, 3e3, len(frame)).round()
+    frame["adc24"] = rng.choice(10**7, len(frame), replace=False)
+    assert {"adc16", "adc24"} <= set(jc.Client.from_table(frame, name="lab").features)
+
+
+def _spoilt() -> pd.DataFrame:
+    frame = frame_of(regimes_of())
+    frame["x1"] = frame["x1"].astype(object)
+    frame.loc[[3, 300], "x1"] = "Bad Input"
+    return frame
+
+
+def test_a_text_among_numbers_may_be_named_as_missing(tmp_path, capsys):
+    path = tmp_path / "lab-1.csv"
+    _spoilt().to_csv(path, index=False)
+    with pytest.raises(jc.InputError, match=r'na=\[\'Bad Input\'\] .*--na "Bad Input"'):
+        jc.read_client(path)
+    client = jc.read_client(path, na=["Bad Input"], missing="drop")
+    assert sum(client.n_samples.values()) == len(_spoilt()) - 2
+    asked = ["--na", "Bad Input", "--drop-missing"]
+    for command in ("moments", "fragment"):
+        out = str(tmp_path / f"{command}.npz")
+        assert run([command, str(path), *asked, "-o", out]) == 0
+    assert run(["check", str(path), *asked]) == 0
+    with pytest.raises(jc.InputError, match=r"'Bad Input' among numbers.*na=\['Bad Input'\]"):
+        jc.Client.from_table(_spoilt(), name="lab-1")
+    table = jc.Client.from_table(_spoilt(), name="lab-1", na=["Bad Input"], missing="drop")
+    assert_same(table, client)
+
+
+def test_a_site_that_spells_a_label_otherwise_joins_on_every_road(tmp_path):
+    world, pieces, clients = jc.simulate.setting("A", 0), [], []
+    for k in range(3):
+        client = world.client(k, n_samples=500, seed=k)
+        if k == 2:
+            client = client.relabelled({label: label.upper() for label in client.labels})
+        clients.append(client)
+        pieces.append(tmp_path / f"{k}.json")
+        pieces[-1].write_text(jc.recover_fragment(client).to_json())
+    labels = jc.Study("s", tuple(clients)).labels
+    assert jc.assemble(pieces).labels == labels
+    assert jc.assemble([jc.Fragment.from_json(p.read_text()) for p in pieces]).labels == labels
+    out = str(tmp_path / "out")
+    assert run(["assemble", *map(str, pieces[:2]), "--out", out]) == 0
+    assert run(["assemble", str(pieces[2]), "--into", out]) == 0
+    grown = jc.load_result(out)
+    assert grown.order.labels == labels
+    assert any(f.check == "label-spelling" for f in grown.diagnostics)
+    added = jc.recover(clients[:2]).add(clients[2])
+    assert added.order.labels == labels
+    assert any(f.check == "label-spelling" for f in added.diagnostics)
+
+
+def test_a_quoted_line_break_in_a_header_is_part_of_the_name(tmp_path):
+    frame = frame_of(regimes_of()).rename(columns={"x1": "flow\n[m3/h]"})
+    frame.to_csv(tmp_path / "lab-1.csv", index=False)
+    assert jc.read_client(tmp_path / "lab-1.csv").features[0] == "flow\n[m3/h]"
+    frame.astype({"x2": object}).replace({"x2": {frame.x2[7]: "off"}}).to_csv(
+        tmp_path / "lab-1.csv", index=False
+    )
+    with pytest.raises(jc.InputError, match="column 'x2', row 8 holds 'off'"):
+        jc.read_client(tmp_path / "lab-1.csv")
+
+
+def test_a_sheet_is_read_by_pandas(tmp_path, monkeypatch, reference):
+    path = tmp_path / "lab-1.xlsx"
+    frame = frame_of(regimes_of())
+    frame.to_csv(tmp_path / "zip.csv")
+    pd.DataFrame().to_pickle(path, compression="zip")
+    monkeypatch.setattr(pd, "read_excel", lambda *_, **__: frame)
+    assert_same(jc.read_client(path), reference)
+
+
+def test_a_sheet_without_its_library_says_what_to_install(tmp_path, monkeypatch):
+    path = tmp_path / "lab-1.xlsx"
+    pd.DataFrame().to_pickle(path, compression="zip")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(jc.InputError, match="Run pip install openpyxl, or save the sheet as CSV"):
+        jc.read_client(path)
