@@ -59,11 +59,12 @@ def predict(folder: Path, shifts: list[str], *, as_json: bool = False) -> None:
     from jigsaw_crl.result.folder import load_result
 
     frame = load_result(folder).predict_shift(_amounts(shifts, "shift"))
+    changes = ("label", "change", "low", "high")
     rows = [
-        (row.label, "undetermined", "")
-        if math.isnan(row.change)
-        else (row.label, f"{row.change:+.3f}", f"{row.low:+.3f} to {row.high:+.3f}")
-        for row in frame.itertuples()
+        (label, "undetermined", "")
+        if math.isnan(change)
+        else (label, f"{change:+.3f}", f"{low:+.3f} to {high:+.3f}")
+        for label, change, low, high in zip(*(frame[x] for x in changes), strict=True)
     ]
     title, columns = "Expected change in standard deviations", ["label", "change", "95 % interval"]
     emit(as_json, {"changes": records(frame)}, Table(title, columns, rows))

@@ -104,7 +104,8 @@ def check(
 
     said = "The data cannot be used as they are." if refusal is not None else summary
     columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
-    told = [said, Table("Clients", columns, [s.to_row() for s in report.clients])]
+    told: list[str | Table] = [said]
+    told.append(Table("Clients", columns, [s.to_row() for s in report.clients]))
     told.append(findings_table(report.findings))
     if refusal is None:
         told += [*left_out_lines(parts), *outcome_lines(outcomes)]
