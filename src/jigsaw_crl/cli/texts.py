@@ -98,7 +98,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "old": ("OLD", "Earlier result folder."),
     "new": ("NEW", "Later result folder."),
     "size": ("N", "Labels the next client accesses; by default as many as pay."),
-    "rows": ("N", "Its rows per regime; by default as many as a client has."),
     "cost": ("LABEL=AMOUNT", "What an intervention costs, 1 by default; may be repeated."),
     "cannot": ("LABEL", "A label on which it cannot intervene; may be repeated."),
     # Keys and rounds.
@@ -170,7 +169,7 @@ LIMITS: dict[str, tuple[float, float | None]] = {
     "coverage": (0, 1),
     "port": (1, 65535),
     **dict.fromkeys(("seed", "shift", "max_age"), (0, None)),
-    **dict.fromkeys(("size", "rows", "latent"), (2, None)),
+    **dict.fromkeys(("size", "latent"), (2, None)),
     **dict.fromkeys(("clients", "jobs", "min_rows", "samples", "witnesses", "workers"), (1, None)),
     **dict.fromkeys(("min_sites", "timeout", "deadline", "patience"), (1, None)),
 }
