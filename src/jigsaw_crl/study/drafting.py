@@ -340,7 +340,7 @@ def _lines(
     """The manifest, line by line; what was said before stays."""
     yield f"{HEAD} from {pluralise(len(tables), 'table')}: check every line, then"
     yield "# run jigsaw check on this folder. Delete what is wrong; everything is optional."
-    yield from (f"# {note}" for note in notes)
+    yield from (f"# {' '.join(note.split())}" for note in notes)
     top: dict[str, Any] = {"name": name, **said}
     clients: dict[str, dict[str, Any]] = {
         client: dict(own) for client, own in top.pop("clients", {}).items()
