@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl import Verdict, assemble
 from jigsaw_crl.assembly.entailment import Contradiction, deduce
-from jigsaw_crl.assembly.posterior.enumeration import all_orders
+from jigsaw_crl.assembly.posterior.search import all_orders
 from jigsaw_crl.assembly.verdict import NO, YES
 
 from .clients import lab

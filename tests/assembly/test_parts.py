@@ -106,9 +106,9 @@ def test_copies_are_found_by_a_part_of_their_numbers(pieces, monkeypatch):
 
 
 def test_a_study_too_large_to_weigh_hidden_causes_says_so(pieces, monkeypatch):
-    from jigsaw_crl.assembly.posterior import doubts
+    from jigsaw_crl.assembly.posterior import model
 
     said = "hidden common causes are not weighed"
     assert not any(said in note for note in jc.assemble(pieces).notes)
-    monkeypatch.setattr(doubts, "MOST_WORK", 1.0)
+    monkeypatch.setattr(model, "MOST_WORK", 1.0)
     assert any(said in note for note in jc.assemble(pieces).notes)

@@ -55,7 +55,7 @@ def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
             )
             for k in range(n_clients)
         ]
-        return float(assemble(given).evidence[0, 1])
+        return float(assemble(given).table.evidence[0, 1])
 
     # Four clients are four times as sure of the factor. That all of them saw one direction counts
     # once for the label, in the order's prior, and not here: an ancestor is likely.

@@ -36,8 +36,7 @@ from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnes
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
-from jigsaw_crl.assembly.posterior.doubts import too_many_causes
-from jigsaw_crl.assembly.posterior.rounds import OrderModel, sample_posterior
+from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray
@@ -308,7 +307,7 @@ def _by_evidence(
 ) -> GlobalOrder:
     """The order of the posterior, judged by `decide`."""
     panel, said, model = trust.evidence.panel, trust.evidence, OrderModel(trust.evidence)
-    draws = sample_posterior(model, np.random.default_rng([options.seed, 1]))
+    draws = model.sample(np.random.default_rng([options.seed, 1]))
     probability = draws.probability
     log_factor, bounds = model.log_factor(probability), effect_bounds(said, effects)
     decided = decide(
@@ -389,7 +388,7 @@ def posterior_of(order: GlobalOrder) -> Posterior:
     """The posterior of an order that was read from a file: it is sampled again."""
     if order.mode == "evidence":
         rng = np.random.default_rng([order.seed, 1])
-        return sample_posterior(OrderModel(Evidence.of(order.panel, order.use)), rng)
+        return OrderModel(Evidence.of(order.panel, order.use)).sample(rng)
     rng = np.random.default_rng(order.seed)
     if order.mode == "paper":
         # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".

@@ -1,7 +1,8 @@
 """What the clients of a panel say under a use: one client's evidence on each pair, and the sum.
 
-Some unknowns are the same at all clients (`missed`: had a label a second direction?), so a client's
-evidence depends on the others a little. This is where that enters.
+Some unknowns are the same at all clients, so a client's evidence depends on the others a little:
+how often is a second direction missed, and which labels may have ancestors all the same? That is
+estimated once per label, not per client or pair (`Missed`).
 """
 
 from __future__ import annotations
@@ -12,18 +13,65 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaln
 
-from jigsaw_crl.assembly.missed import Missed, missed_directions
 from jigsaw_crl.assembly.panel import Panel, Rows, Use
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 
-__all__ = ["SPEAKS", "Claims", "Evidence"]
+__all__ = ["SPEAKS", "Claims", "Evidence", "Missed"]
 
 # A client "says" yes or no when what it brings passes three to one.
 SPEAKS = float(np.log(3.0))
+# A label that moved two directions somewhere and has no labelled ancestor: one in five (an
+# unlabelled cause, or a spouse).
+TWO_DIRECTIONS = float(np.log(5.0))
+# What is tried for the share of misses, how alike labels are in it, and the share of labels that
+# have ancestors: few values, because a study has few labels to tell them apart.
+MEANS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65)
+SIZES, WITH_ANCESTORS = (1.0, 2.0, 4.0, 8.0), (0.3, 0.5, 0.7, 0.85, 0.95)
+# A line leans with at most this probability: beyond it, the clients that saw one say nothing.
+MOST_LEAN, LEAST_LEAN = 0.5, 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Missed:
+    """What the number of directions says about a label's having ancestors.
+
+    Parameters
+    ----------
+    ancestry : array, shape (p,)
+        Log factor of "has an ancestor".
+    chance : array, shape (p,)
+        Probability that a label has ancestors although a client saw one direction only; 0 where no
+        client did.
+    share : float
+        Estimated share of misses in the study.
+    two : array of bool, shape (p,)
+        Labels that moved two directions at some client.
+    """
+
+    ancestry: FloatArray
+    chance: FloatArray
+    share: float
+    two: BoolArray
+
+    @property
+    def excuse(self) -> FloatArray:
+        """Probability that a label that shows one direction somewhere has two, shape (p,).
+
+        A label known to have ancestors is excused: a weak direction is weak at all clients.
+        """
+        return np.clip(self.chance, LEAST_LEAN, 1.0)
+
+    @property
+    def leans(self) -> FloatArray:
+        """Probability that a line of the pair leans, shape (p, p)."""
+        one = np.where(self.chance > 0, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)
+        both = 1.0 - (1.0 - one[:, None]) * (1.0 - one)
+        return np.asarray(np.clip(both, LEAST_LEAN, MOST_LEAN))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +101,6 @@ class Claims:
     log_open: FloatArray | None
     evidence: Pooled
     says: BoolArray
-
-    def without_ancestors_of(self, labels: BoolArray) -> Claims:
-        """The claims with nothing said about the ancestors of some labels of the study (a mask).
-
-        Statements stay: what a single direction means is decided where they are made.
-        """
-        if self.bayes is None:
-            return self
-        kept = self.says & ~labels[self.members]
-        return replace(self, evidence=self.evidence.where(kept), says=kept)
 
     @cached_property
     def log_factor(self) -> FloatArray:
@@ -121,8 +159,7 @@ class Evidence:
         client that contradicts the others there is not to be trusted elsewhere.
         """
         factors = [_factors(panel, use, k) for k in range(len(panel.rows))]
-        counted = zip(panel.rows, factors, use.weights.tolist(), strict=True)
-        missed = missed_directions(len(panel.labels), counted)
+        missed = _missed(panel, use, factors)
         claims = tuple(
             _claims(rows, bayes, panel, use, missed)
             for rows, bayes in zip(panel.rows, factors, strict=True)
@@ -137,18 +174,28 @@ class Evidence:
         alike = self.alike
         if not alike.any():
             return self
-        missed = replace(self.missed, ancestry=np.where(alike, 0.0, self.missed.ancestry))
-        claims = tuple(c.without_ancestors_of(alike) for c in self.claims)
-        return replace(self, claims=claims, missed=missed)
+        missed, claims = replace(self.missed, ancestry=self.missed.ancestry * ~alike), []
+        for one in self.claims:
+            kept = one.says & ~alike[one.members]
+            # Statements stay: what a single direction means is decided where they are made.
+            states = one.bayes is None
+            claims.append(
+                one if states else replace(one, evidence=one.evidence.where(kept), says=kept)
+            )
+        return replace(self, claims=tuple(claims), missed=missed)
 
     @property
     def alike(self) -> BoolArray:
-        """Labels that moved a single direction at every client, and are not hard, shape (p,)."""
-        return np.asarray(~(self.missed.two | _declared(self.panel, self.use)))
+        """Labels that moved a single direction at every client, shape (p,).
 
-    def reweighed(self, use: Use) -> Evidence:
-        """The same claims with other weights; what is set aside must not differ."""
-        return replace(self, use=use)
+        Without those whose interventions change weights by what the clients that count say.
+        """
+        declared = np.zeros(len(self.labels), dtype=bool)
+        for k, rows in enumerate(self.panel.rows):
+            if self.use.weights[k] > 0:
+                not_hard, _ = self.use.labels_of(self.panel, k)
+                declared[rows.members] |= rows.declared & ~not_hard
+        return np.asarray(~(self.missed.two | declared))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -192,16 +239,6 @@ class Evidence:
         return yes, no
 
 
-def _declared(panel: Panel, use: Use) -> BoolArray:
-    """Labels whose interventions change weights by what the clients that count say, shape (p,)."""
-    out = np.zeros(len(panel.labels), dtype=bool)
-    for k, rows in enumerate(panel.rows):
-        if use.weights[k] > 0:
-            not_hard, _ = use.labels_of(panel, k)
-            out[rows.members] |= rows.declared & ~not_hard
-    return out
-
-
 def _factors(panel: Panel, use: Use, k: int) -> BayesFactors | None:
     """The factors of one client, without what the use sets aside."""
     rows = panel.rows[k]
@@ -216,32 +253,55 @@ def _factors(panel: Panel, use: Use, k: int) -> BayesFactors | None:
     return bayes.silenced(silent) if silent.any() else bayes
 
 
+def _missed(panel: Panel, use: Use, factors: list[BayesFactors | None]) -> Missed:
+    """Estimate how often a second direction is missed, by marginal likelihood.
+
+    A label without ancestors is single at every client. One with ancestors is missed at a share of
+    its clients that is Beta(a, b) over labels. a, b and the share f of labels with ancestors
+    maximise the likelihood of the counts, with one imagined label missed at 1 of 10 clients.
+    """
+    single, seen = np.zeros((2, len(panel.labels)))
+    for rows, bayes, weight in zip(panel.rows, factors, use.weights, strict=True):
+        if bayes is not None:
+            # A client that says nothing about a label's ancestors has not counted its directions.
+            counted = ~np.isnan(bayes.ancestor).any(axis=0).all(axis=0)
+            single[rows.members] += weight * (np.array(bayes.single) & counted)
+            seen[rows.members] += weight * counted
+    both = seen - single > 1e-9
+    # Axes: the mean a / (a + b) and the size a + b of the Beta distribution, f, and the labels.
+    mean, size, f = (np.array(x) for x in (MEANS, SIZES, WITH_ANCESTORS))
+    a, b = ((x[:, None] * size)[..., None, None] for x in (mean, 1.0 - mean))
+    likely = betaln(a + single, b + seen - single) - betaln(a, b)
+    imagined = (betaln(a + 1, b + 9) - betaln(a, b))[..., 0]
+    with_ancestors = likely + np.log(f)[:, None]
+    each = np.logaddexp(with_ancestors, np.log1p(-f)[:, None])
+    total = imagined + np.where(both, with_ancestors, each).sum(axis=-1)
+    best = np.unravel_index(int(total.argmax()), total.shape)
+    share, chosen, counts = float(mean[best[0]]), f[best[2]], likely[best[0], best[1], 0]
+    has = chosen * np.exp(counts)
+    chance = np.where(both, 1.0, has / (has + 1.0 - chosen))
+    ancestry = np.where(both, TWO_DIRECTIONS, counts)
+    return Missed(ancestry * (seen > 0), np.where(single > 0, chance, 0.0), share, both)
+
+
 def _claims(
     rows: Rows, bayes: BayesFactors | None, panel: Panel, use: Use, missed: Missed
 ) -> Claims:
-    if bayes is None:
-        assert rows.certain is not None
-        none = np.zeros(len(rows.members), dtype=bool)
-        certain = _believed(rows, panel, use)
-        says = np.asarray(certain != CANNOT_SAY)
-        np.fill_diagonal(says, False)
-        strength = np.log((1.0 - use.rate) / use.rate)
-        stated = np.where(certain == YES, strength, -strength)
-        scales = np.broadcast_to(stated, (panel.n_scales, *stated.shape))
-        evidence = Pooled.of_client(scales, np.zeros_like(stated), none, says)
-        return Claims(rows.client, rows.members, certain, None, None, evidence, says)
-    bayes, log_open = bayes.joint(missed.excuse[rows.members])
-    evidence = bayes.averaged(log_open)
-    if evidence.n_scales != panel.n_scales:
-        evidence = evidence.at_scales(panel.n_scales)
-    says = np.asarray(evidence.n_clients > 0)
-    return Claims(rows.client, rows.members, None, bayes, log_open, evidence, says)
-
-
-def _believed(rows: Rows, panel: Panel, use: Use) -> npt.NDArray[np.int8]:
-    """Exact statements without those that rest on interventions that were not hard."""
+    if bayes is not None:
+        bayes, log_open = bayes.joint(missed.excuse[rows.members])
+        evidence = bayes.averaged(log_open)
+        if evidence.n_scales != panel.n_scales:
+            evidence = evidence.at_scales(panel.n_scales)
+        says = np.asarray(evidence.n_clients > 0)
+        return Claims(rows.client, rows.members, None, bayes, log_open, evidence, says)
     assert rows.certain is not None
+    # Statements that rest on interventions that were not hard are not believed.
     doubted = np.array([panel.labels[i] in use.soft for i in rows.members])
-    if not doubted.any():
-        return rows.certain
-    return np.where(doubted[:, None] | doubted, np.int8(CANNOT_SAY), rows.certain)
+    certain = np.where(doubted[:, None] | doubted, np.int8(CANNOT_SAY), rows.certain)
+    says = np.asarray(certain != CANNOT_SAY)
+    np.fill_diagonal(says, False)
+    strength = np.log((1.0 - use.rate) / use.rate)
+    stated = np.where(certain == YES, strength, -strength)
+    scales = np.broadcast_to(stated, (panel.n_scales, *stated.shape))
+    evidence = Pooled.of_client(scales, np.zeros_like(stated), np.zeros_like(doubted), says)
+    return Claims(rows.client, rows.members, certain, None, None, evidence, says)

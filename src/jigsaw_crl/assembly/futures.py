@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from jigsaw_crl.assembly.dissent import LEAST_CHANCE
-from jigsaw_crl.assembly.posterior.rounds import OrderModel
+from jigsaw_crl.assembly.posterior.model import OrderModel
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import refuted, transitive_closure

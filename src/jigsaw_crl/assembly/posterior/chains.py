@@ -1,49 +1,145 @@
 """How probable is each pair? Several chains through the posterior, run until they agree.
 
 Labels are shuffled first, so that their order has no influence. Of a few labels all orders are
-weighed instead (`enumeration`).
+weighed instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior.agreement import Convergence, Record
-from jigsaw_crl.assembly.posterior.enumeration import FEW, Enumeration
-from jigsaw_crl.assembly.posterior.posterior import Posterior
-from jigsaw_crl.assembly.posterior.search import MANY, grow, likely
-from jigsaw_crl.assembly.posterior.starts import recombine
-from jigsaw_crl.assembly.posterior.walk import BRIDGES, FACT, SETTLED, Chain, OneOf, Weights, Words
+from jigsaw_crl.assembly.posterior.search import FEW, MANY, all_orders, all_scores, grow, likely
+from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights, Words
+from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.terminal import counted
+from jigsaw_crl.base.frozen import CLOSED
+from jigsaw_crl.base.text import pluralise
 
-__all__ = ["entailed", "sample_orders"]
+__all__ = ["Convergence", "Posterior", "convergence", "entailed", "sample_orders", "split_r_hat"]
 
 Each = Callable[..., Iterable[Any]]
 
-# Chains, and of many labels two for the first weights, one per core.
-N_CHAINS, FIRST_OF_MANY = 4, 2
-# Of up to so many labels a walk takes less time than handing it to a thread.
-ALONE = 16
-# Sweeps per half of a chain in the first stage. An error of 0.03 needs about 300 independent orders
-# of all chains together, and neighbouring sweeps are not independent: further stages follow.
-FIRST = 50
-# Bridges over all chains and stages: about a minute on two cores at 1,000 labels. What one costs,
-# and how many labels it goes through, grow with the words of an order's rows (16 at 1,000 labels).
-BUDGET = 1e9
-# How often weights follow the probabilities, and the change of a weight that does not matter.
-# A third time, and walks of twice the length between, changed E1 by .001 (96 worlds).
-ROUNDS, STEADY = 2, 0.1
-# Chains propose the pairs that might change where they start and, after a first walk, those that
-# were seen to change: with a probability between MOVES and 1 − MOVES.
+# Of up to ALONE labels a walk takes less time than handing it to a thread.
+N_CHAINS, ALONE = 4, 16
+# Sweeps per half of a chain in the first stage, and of the walks after which weights change.
+# An error of 0.025 needs about 400 independent orders of all chains together.
+FIRST, SHORT = 50, 13
+# Bridges of all chains: about a minute on two cores at 1,000 labels. Of an order with many words
+# (16 at 1,000 labels) a bridge costs more, and goes through more labels.
+BUDGET, FEW_WORDS = 3e8, 5
+MOST_SWEEPS = 16_000
+# Open pairs have a probability between MOVES and 1 − MOVES. After a first walk their bridges alone
+# are proposed.
 MOVES = 0.02
+# Chains agree when split-R̂ of the score is below R_HAT, the standard error of the probability of
+# open pairs is ERROR (root mean square), and few open pairs are disputed: those are undetermined.
+R_HAT, ERROR, MOST_DISPUTED = 1.05, 0.02, 0.02
+# Least variance of the score within a half. Halves that each stay at one order differ by nothing
+# that matters if their scores differ by less than its root, and R̂ stays finite if by more.
+FLAT = 1e-3
 # Orders that are kept to draw from, and the bytes that they may take.
 KEPT, BYTES = 400, 64_000_000
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Whether the chains agree, and how long they ran.
+
+    Parameters
+    ----------
+    converged : bool
+    r_hat : float
+        Split-R̂ of the log posterior over the chains' halves; 1 when they agree.
+    worst_error : float
+        Largest standard error of a pair's probability, from the spread between half-chains;
+        disputed pairs do not count.
+    sweeps : int
+        Recorded sweeps per chain.
+    chains : int
+        0 if all orders were weighed.
+    disputed : tuple of (int, int)
+        Pairs that one chain would decide and another would not. They are undetermined.
+    """
+
+    __pydantic_config__: ClassVar = CLOSED
+
+    converged: bool
+    r_hat: float
+    worst_error: float
+    sweeps: int
+    chains: int
+    disputed: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        pairs = tuple((int(a), int(d)) for a, d in self.disputed)
+        object.__setattr__(self, "disputed", pairs)
+
+    def __str__(self) -> str:
+        if self.chains == 0:
+            return "all orders were weighed"
+        what = "agree" if self.converged else "do not agree yet"
+        apart = ""
+        if self.disputed:
+            pairs = pluralise(len(self.disputed), "pair")
+            apart = f" except on {pairs}" if self.converged else f", on {pairs} in particular"
+        return (
+            f"{self.chains} chains of {self.sweeps} sweeps {what}{apart} (split-R̂ "
+            f"{self.r_hat:.3f}, largest error of a probability {self.worst_error:.3f})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The probability of every ordered pair, and orders drawn with exactly these probabilities.
+
+    Of a few labels all orders are weighed, and both are exact. Otherwise the probabilities come
+    from all sweeps of several chains, and the orders are some of those sweeps, evenly spaced.
+
+    Parameters
+    ----------
+    probability : array, shape (p, p)
+    chains : array, shape (n_chains, p, p)
+        The same from each chain alone.
+    convergence : Convergence
+    orders : array of uint64, shape (n, p, words), or of bool, shape (n, p, p)
+        Descendants of each label, as bit sets if they were sampled; the labels in the order of
+        `listed`.
+    listed : array of int, shape (p,)
+    shares : array, shape (n,), or None
+        Probability of each of the orders, if they are not all equal.
+    """
+
+    probability: FloatArray
+    chains: FloatArray
+    convergence: Convergence
+    orders: Words | BoolArray
+    listed: IntArray
+    shares: FloatArray | None = None
+
+    def sample(self, n: int, *, seed: int | Sequence[int] = 0) -> list[BoolArray]:
+        """`n` orders drawn at random, shape (p, p) each; none twice while there are others left."""
+        rng = np.random.default_rng(seed)
+        total = len(self.orders)
+        if self.shares is not None:
+            return [self.order(k) for k in rng.choice(total, size=n, p=self.shares).tolist()]
+        turns = [rng.permutation(total) for _ in range(-(-n // total))]
+        return [self.order(k) for turn in turns for k in turn.tolist()][:n]
+
+    def order(self, k: int) -> BoolArray:
+        """One of the orders, shape (p, p)."""
+        if self.orders.dtype == bool:
+            return np.array(self.orders[k])
+        # Imported here because it loads the compiler.
+        from jigsaw_crl.base.bitsets import unpack
+
+        return _in_order(unpack(self.orders[k], len(self.listed)), self.listed)
 
 
 def sample_orders(
@@ -58,12 +154,12 @@ def sample_orders(
     """Probability of every ordered pair, from several chains run until they agree.
 
     Of a few labels all orders are weighed, and the probabilities are exact. Otherwise chains walk a
-    little; weights that depend on the probabilities follow what was found, until they no longer
-    change, and the chains go on from where they are. (Of many labels weights change once, and
-    chains start anew: they would stay near where the first weights led them.) Then every stage
-    doubles the sweeps that are recorded (of many labels it discards the earlier ones), and proposes
-    the bridges of pairs that changed before, until the chains' halves agree (see `agreement`) or
-    there are `most` sweeps in a half.
+    little, weights that depend on the probabilities follow what was found, and the chains go on.
+    (Of many labels they start anew: they would stay near where the first weights led them.) Then
+    every stage doubles the sweeps that are recorded (of many labels it discards the earlier ones,
+    in which chains still climb), and proposes the bridges of pairs that changed before, until the
+    chains' halves agree or there are `most` sweeps in a half. That weights change once is enough:
+    twice changed E1 by .001 (96 worlds).
 
     Parameters
     ----------
@@ -79,58 +175,86 @@ def sample_orders(
     p = len(weights)
     if p <= FEW:
         return _enumerated(weights, doubts)
-    many, changes = p > MANY, 0 if doubts is None else ROUNDS
-    shuffle = rng.permutation(p)
+    many, shuffle = p > MANY, rng.permutation(p)
     orders = [] if start is None else [start[np.ix_(shuffle, shuffle)]]
     with ThreadPoolExecutor(max_workers=2) as pool:
         each: Each = pool.map if p > ALONE else map
+        n = N_CHAINS // 2 if many and doubts else N_CHAINS
+        short = min(first, SHORT) * (2 if many else 1)
+        chains = _scattered(weights.shuffled(shuffle), n, orders, rng, each)
+        _, counts, _ = chains.walk(short, each=each)
+        if doubts is not None:
+            weights = doubts(_in_order(counts.mean(axis=0) / short, shuffle))
+            orders = [] if many else chains.matrices()
+            chains = _scattered(weights.shuffled(shuffle), N_CHAINS, orders, rng, each)
+            _, counts, _ = chains.walk(short, each=each)
+        kept = max(min(KEPT, BYTES // chains.up[0].nbytes) // N_CHAINS, 1)
+        chains.propose(_open(counts.mean(axis=0) / short))
+        longest = _longest(chains) if most is None else most
+        half, walk = min(first, longest), partial(chains.walk, kept=kept, each=each)
+        (trace, counts, _), (more, again, drawn) = walk(half), walk(half)
         while True:
-            number = FIRST_OF_MANY if many and changes > 0 else N_CHAINS
-            chains = _scattered(weights.shuffled(shuffle), number, orders, rng, each)
-            longest = _longest(chains) if most is None else most
-            short = min(first, longest) // (2 if many else 4) + 1
-            mean = _recorded(chains, short, 1, each).mean()
-            if doubts is None or changes == 0:
+            traces, means = (trace, more), np.array([counts, again]) / half
+            found = convergence(means, np.concatenate(traces), shuffle)
+            if found.converged or 2 * half > longest:
                 break
-            new = doubts(_in_order(mean, shuffle))
-            changes = 0 if many or _change(weights, new) < STEADY else changes - 1
-            weights, orders = new, [] if many else [chain.matrix() for chain in chains]
-        _focus(chains, mean)
-        half = min(first, longest)
-        record = _recorded(chains, half, 2, each)
-        convergence = record.convergence()
-        while not convergence.converged and 2 * half <= longest:
-            _focus(chains, record.mean())
             half *= 2
-            # Of many labels, chains still climb in the stages before.
-            record = (
-                _recorded(chains, half, 2, each)
-                if many
-                else record.then(_recorded(chains, half, 1, each))
-            )
-            convergence = record.convergence()
-    pairs = sorted((int(shuffle[a]), int(shuffle[d])) for a, d in convergence.disputed)
+            chains.propose(_open(means.mean(axis=(0, 1))))
+            trace, counts = np.concatenate(traces, axis=1), counts + again
+            if many:
+                trace, counts, _ = walk(half)
+            more, again, drawn = walk(half)
+    alone = means.mean(axis=0)
     return Posterior(
-        probability=_in_order(record.mean(), shuffle),
-        chains=np.array([_in_order(alone, shuffle) for alone in record.alone()]),
-        convergence=replace(convergence, disputed=tuple(pairs)),
-        orders=record.orders.reshape(-1, *chains[0].up.shape),
+        probability=_in_order(alone.mean(axis=0), shuffle),
+        chains=np.array([_in_order(mean, shuffle) for mean in alone]),
+        convergence=found,
+        orders=drawn.reshape(-1, *chains.up[0].shape),
         listed=shuffle,
     )
 
 
-def _in_order(shuffled: FloatArray, shuffle: IntArray) -> FloatArray:
+def _in_order(shuffled: npt.NDArray[Any], shuffle: IntArray) -> npt.NDArray[Any]:
     """A matrix over shuffled labels as one over the labels themselves."""
     out = np.empty_like(shuffled)
     out[np.ix_(shuffle, shuffle)] = shuffled
     return out
 
 
-def _change(one: Weights, other: Weights) -> float:
-    """The largest difference between two weights of a pair; beyond `SETTLED` none matters."""
-    parts = ((one.implied, other.implied), (one.direct, other.direct))
-    clipped = [np.clip(x, -SETTLED, SETTLED) - np.clip(y, -SETTLED, SETTLED) for x, y in parts]
-    return float(np.abs(clipped).max())
+def _open(mean: FloatArray) -> BoolArray:
+    return np.asarray((mean > MOVES) & (mean < 1.0 - MOVES))
+
+
+def convergence(means: FloatArray, traces: FloatArray, shuffle: IntArray) -> Convergence:
+    """Do the chains agree?
+
+    Parameters
+    ----------
+    means : array, shape (2, n_chains, p, p)
+        Probabilities from the halves of each chain, which are equally long.
+    traces : array, shape (2 n_chains, sweeps)
+        The score after each sweep of each half.
+    shuffle : array of int, shape (p,)
+        The labels in the order of the matrices.
+    """
+    n, sweeps = traces.shape
+    alone = means.mean(axis=0)
+    mean = alone.mean(axis=0)
+    variance = ((means - mean) ** 2).sum(axis=(0, 1)) / (n - 1) / n
+    apart, opened = disputed(alone.min(axis=0), alone.max(axis=0)), _open(mean)
+    error = np.sqrt(variance[opened].mean()) if opened.any() else 0.0
+    r_hat = split_r_hat(traces)
+    few = apart.sum() <= MOST_DISPUTED * opened.sum()
+    worst = float(np.sqrt(np.max(variance[~apart], initial=0.0)))
+    pairs = sorted((int(shuffle[a]), int(shuffle[d])) for a, d in np.argwhere(apart))
+    agreed = bool(r_hat <= R_HAT and error <= ERROR and few)
+    return Convergence(agreed, r_hat, worst, 2 * sweeps, n // 2, tuple(pairs))
+
+
+def split_r_hat(traces: FloatArray) -> float:
+    """Potential scale reduction of the chains' halves, shape (n, sweeps)."""
+    within = max(float(traces.var(axis=1).mean()), FLAT)
+    return float(np.sqrt((within + float(traces.mean(axis=1).var(ddof=1))) / within))
 
 
 def entailed(
@@ -149,39 +273,40 @@ def entailed(
     opened = tuple((names, d) for names, d in one_of if not yes[list(names), d].any())
     certain = np.where(yes, FACT, np.where(no, -FACT, 0.0))
     start = None if (yes & yes.T).any() else yes
-    return sample_orders(Weights.of(certain, one_of=opened), rng, start=start)
+    return sample_orders(Weights.of(certain, opened), rng, start=start)
 
 
 def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None) -> Posterior:
     """All orders, weighed."""
-    found = Enumeration.of(weights)
-    for _ in range(0 if doubts is None else ROUNDS):
-        assert doubts is not None
-        found = Enumeration.of(doubts(found.probability()))
+    orders = all_orders(len(weights))
+    for last in (False, True):
+        scores = all_scores(weights)
+        share = np.exp(scores - scores.max())
+        share /= share.sum()
+        # Rounding takes no probability beyond one.
+        probability = np.minimum(np.tensordot(share, orders, axes=1), 1.0)
+        if last or doubts is None:
+            break
+        weights = doubts(probability)
     return Posterior(
-        probability=found.probability(),
-        chains=found.probability()[None],
+        probability=probability,
+        chains=probability[None],
         convergence=Convergence(True, 1.0, 0.0, 0, 0),
-        orders=found.orders,
+        orders=orders,
         listed=np.arange(len(weights)),
-        shares=found.posterior,
+        shares=share,
     )
 
 
 def _scattered(
-    weights: Weights,
-    n: int,
-    orders: list[BoolArray],
-    rng: np.random.Generator,
-    each: Each,
-) -> list[Chain]:
+    weights: Weights, n: int, orders: list[BoolArray], rng: np.random.Generator, each: Each
+) -> Chains:
     """Chains from the given orders, and from others of high worth."""
     # Imported here because it loads the compiler.
     from jigsaw_crl.base.bitsets import greedy_order
 
     if len(weights) > MANY:
-        own = rng.spawn(n - len(orders))
-        orders = recombine([*orders, *each(lambda r: grow(weights, r), own)], weights)
+        orders = [*orders, *each(lambda r: grow(weights, r), rng.spawn(n - len(orders)))]
     direct = weights.direct
     for number in range(len(orders), n):
         noise = rng.normal(scale=2.0 * number, size=direct.shape)
@@ -189,36 +314,12 @@ def _scattered(
     moving = np.any([x != orders[0] for x in orders], axis=0)
     for order in orders:
         moving |= likely(order, weights)
-    return [
-        Chain.at(order, weights, rng, moving=moving, score=weights.score(order)) for order in orders
-    ]
+    return Chains.at(orders, weights, rng, moving, [weights.score(order) for order in orders])
 
 
-def _recorded(chains: list[Chain], half: int, halves: int, each: Each) -> Record:
-    """Walk every chain `halves` times for `half` sweeps."""
-    p, words = chains[0].up.shape
-    most = max(min(KEPT, BYTES // chains[0].up.nbytes) // (2 * len(chains)), 1)
-
-    def run(chain: Chain) -> tuple[FloatArray, FloatArray, Words]:
-        counts = np.zeros((p, p), dtype=np.int32)
-        orders = np.empty((min(half, most), p, words), dtype=np.uint64)
-        trace = chain.walk(half, counts=counts, kept=orders)
-        return trace, counts / half, orders
-
-    walked = [list(counted(each(run, chains), len(chains))) for _ in range(halves)]
-    return Record(*(np.array([[one[k] for one in row] for row in walked]) for k in range(3)))
-
-
-def _focus(chains: list[Chain], mean: FloatArray) -> None:
-    """From now on the chains propose mostly the pairs that changed."""
-    for chain in chains:
-        chain.propose((mean > MOVES) & (mean < 1.0 - MOVES))
-
-
-def _longest(chains: list[Chain]) -> int:
-    """Sweeps per half in the last stage, for a budget of bridges over all chains and stages."""
-    words = chains[0].up.shape[1]
-    budget = BUDGET * (5 / max(words, 5)) ** 1.9
-    # A flip costs about an eighth of a bridge.
-    cost = BRIDGES * len(chains[0].active) + chains[0].flips / 8
-    return int(np.clip(budget / (3 * len(chains) * cost), 10, 16_000))
+def _longest(chains: Chains) -> int:
+    """Sweeps per half of the last stage, for a budget of bridges."""
+    words = max(chains.up[0].shape[1], FEW_WORDS)
+    # A flip costs about a quarter of a bridge.
+    cost = len(chains.up) * (len(chains.active) + chains.flips / 4)
+    return int(np.clip(BUDGET * (FEW_WORDS / words) ** 2 / cost, 10, MOST_SWEEPS))

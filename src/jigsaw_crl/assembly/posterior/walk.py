@@ -1,9 +1,9 @@
-"""What an order is worth, and one chain that walks through orders.
+"""What an order is worth, and chains that walk through orders.
 
     log posterior(R) = Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers of R} cover[a, d]
                        + Σ_{d with an ancestor in R} ancestry[d] − FACT · broken(R) + constant
 
-The three weights hold the clients' evidence and the prior (see `rounds`). `Weights.of` is the
+The three weights hold the clients' evidence and the prior (see `model`). `Weights.of` is the
 simplest case: log-odds less a cost for every pair, and a cost for every cover. `broken` is the
 number of statements "one of these is an ancestor of d" that R contradicts.
 
@@ -12,16 +12,19 @@ Compiled functions are imported where they are used, for start-up time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
+from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = ["BRIDGES", "FACT", "KNOWN", "SETTLED", "Chain", "OneOf", "Weights", "Words"]
+__all__ = ["FACT", "KNOWN", "SETTLED", "Chains", "OneOf", "Weights", "Words"]
 
 Words = npt.NDArray[np.uint64]
 # Candidates, one of which is an ancestor of the last.
@@ -33,8 +36,6 @@ FACT = 200.0
 KNOWN = 1e6
 # Weights further than this from zero say the same: a pair of this weight has odds of e^12.
 SETTLED = 12.0
-# Bridges that a sweep proposes for every active pair.
-BRIDGES = 2
 # Flips that a sweep proposes for every label: one for each of its pairs, up to this many.
 MOST_FLIPS = 128
 
@@ -61,18 +62,10 @@ class Weights:
     one_of: tuple[OneOf, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        log_odds: FloatArray,
-        *,
-        pair_cost: float = PAIR_COST,
-        cover_cost: float = 1.0,
-        one_of: tuple[OneOf, ...] = (),
-    ) -> Weights:
-        """Log-odds of every pair, and the same costs for all pairs and for all covers."""
-        cover = np.full(log_odds.shape, -cover_cost)
-        ancestry = np.zeros(len(log_odds))
-        return cls(np.ascontiguousarray(log_odds - pair_cost), cover, ancestry, one_of)
+    def of(cls, log_odds: FloatArray, one_of: tuple[OneOf, ...] = ()) -> Weights:
+        """Log-odds of every pair, less `PAIR_COST`, and a cost of 1 for every cover."""
+        cover, ancestry = np.full(log_odds.shape, -1.0), np.zeros(len(log_odds))
+        return cls(np.ascontiguousarray(log_odds - PAIR_COST), cover, ancestry, one_of)
 
     def __len__(self) -> int:
         return len(self.implied)
@@ -82,15 +75,9 @@ class Weights:
         """Worth of each pair if it is a cover, shape (p, p)."""
         return self.implied + self.cover
 
-    @property
-    def insertion(self) -> FloatArray:
-        """Worth of each pair for greedy insertion; a cost that all covers share does not count."""
-        return self.implied if np.ptp(self.cover) == 0.0 else self.direct
-
     def shuffled(self, order: IntArray) -> Weights:
         """The weights of the labels in another order."""
-        grid = np.ix_(order, order)
-        place = np.argsort(order)
+        grid, place = np.ix_(order, order), np.argsort(order)
         return Weights(
             np.ascontiguousarray(self.implied[grid]),
             np.ascontiguousarray(self.cover[grid]),
@@ -113,91 +100,62 @@ class Weights:
 
 
 @dataclass(eq=False)
-class Chain:
-    """The state of one Markov chain over orders.
+class Chains:
+    """Markov chains over orders, each with its own order, score and random numbers.
 
     Parameters
     ----------
-    up, down : array of uint64, shape (p, words)
-        The order as bit sets: descendants of each label, and ancestors.
     weights : Weights
-    named : array of uint64, shape (n, words)
-    targets : array of int, shape (n,)
-        Candidates of each statement `weights.one_of`, and the label below one of them.
-    active : array of int, shape (m,)
-        Pairs `a * p + d` whose bridges are proposed.
-    starts : array of int, shape (p + 1,)
-    touching : array of int, shape (2 m,)
-        The active pairs of label x are `touching[starts[x] : starts[x + 1]]`.
-    random : array of uint64, shape (1,)
-        State of the chain's own random generator.
-    score : float
-        Score of the order (less the score at the start, if that was not given).
+    up, down : list of array of uint64, shape (p, words)
+        Each chain's order as bit sets: descendants of each label, and ancestors.
+    random : list of array of uint64, shape (1,)
+        State of each chain's random generator.
+    score : list of float
+        Score of each order; without a start value, what it gained.
     """
 
-    up: Words
-    down: Words
     weights: Weights
-    named: Words
-    targets: IntArray
-    active: IntArray
-    starts: IntArray
-    touching: IntArray
-    random: Words
-    score: float
+    up: list[Words]
+    down: list[Words]
+    random: list[Words]
+    score: list[float]
+    # Pairs `a * p + d` whose bridges are proposed.
+    active: IntArray = field(init=False)
 
     @classmethod
     def at(
         cls,
-        matrix: BoolArray,
+        orders: Sequence[BoolArray],
         weights: Weights,
         rng: np.random.Generator,
-        *,
         moving: BoolArray,
-        score: float = 0.0,
-    ) -> Chain:
-        """A chain that starts at the given order, and proposes the bridges of `moving` pairs."""
+        score: Sequence[float] | None = None,
+    ) -> Chains:
+        """Chains that start at the given orders, and propose the bridges of `moving` pairs."""
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import pack
 
-        named = np.zeros((len(weights.one_of), len(matrix)), dtype=bool)
-        for row, (names, _) in zip(named, weights.one_of, strict=True):
-            row[list(names)] = True
-        none = np.zeros(0, dtype=np.int64)
-        chain = cls(
-            up=pack(matrix),
-            down=pack(matrix.T),
-            weights=weights,
-            named=pack(named),
-            targets=np.array([d for _, d in weights.one_of], dtype=np.int64),
-            active=none,
-            starts=none,
-            touching=none,
-            random=rng.integers(0, 2**63, size=1, dtype=np.uint64),
-            score=score,
-        )
-        chain.propose(moving)
-        return chain
+        n = len(orders)
+        random = list(rng.integers(0, 2**63, size=(n, 1), dtype=np.uint64))
+        up, down = [pack(order) for order in orders], [pack(order.T) for order in orders]
+        chains = cls(weights, up, down, random, [0.0] * n if score is None else list(score))
+        chains.propose(moving)
+        return chains
 
     def propose(self, moving: BoolArray) -> None:
         """From now on propose the bridges of these pairs, shape (p, p)."""
-        p = len(moving)
-        a, d = (x.astype(np.int64) for x in np.nonzero(moving))
-        self.active = a * p + d
-        label = np.concatenate([a, d])
-        self.starts = np.searchsorted(np.sort(label), np.arange(p + 1)).astype(np.int64)
-        self.touching = np.tile(self.active, 2)[np.argsort(label, kind="stable")]
+        self.active = np.flatnonzero(moving).astype(np.int64)
 
     @property
     def flips(self) -> int:
         """Flips in a sweep."""
-        return len(self.up) * min(len(self.up), MOST_FLIPS)
+        return len(self.weights) * min(len(self.weights), MOST_FLIPS)
 
-    def matrix(self) -> BoolArray:
-        """The order, shape (p, p)."""
+    def matrices(self) -> list[BoolArray]:
+        """The orders, shape (p, p) each."""
         from jigsaw_crl.base.bitsets import unpack
 
-        return unpack(self.up, len(self.up))
+        return [unpack(up, len(self.weights)) for up in self.up]
 
     def walk(
         self,
@@ -205,10 +163,10 @@ class Chain:
         *,
         flips: int | None = None,
         beta: float = 1.0,
-        counts: npt.NDArray[np.int32] | None = None,
-        kept: Words | None = None,
-    ) -> FloatArray:
-        """Move through `sweeps` sweeps; returns the score after each, shape (sweeps,).
+        kept: int = 0,
+        each: Callable[..., Iterable[Any]] = map,
+    ) -> tuple[FloatArray, npt.NDArray[np.int32], Words]:
+        """Move every chain through `sweeps` sweeps.
 
         Parameters
         ----------
@@ -217,31 +175,36 @@ class Chain:
             Flips in a sweep, if not `self.flips`.
         beta : float
             Inverse temperature; 1 samples the posterior.
-        counts : array of int32, shape (p, p), optional
-            Incremented at the pairs of the order after each sweep.
-        kept : array of uint64, shape (n, p, words), optional
-            Filled with `up` as it is at n evenly spaced sweeps, at most one a sweep.
-        """
-        from jigsaw_crl.assembly.posterior.metropolis import metropolis
+        kept : int
+            Number of orders of each chain that are returned, evenly spaced, at most one a sweep.
+        each : callable
+            `map`, or that of a pool of threads.
 
-        trace = np.empty(sweeps)
-        self.score = metropolis(
-            up=self.up,
-            down=self.down,
-            implied=self.weights.implied,
-            cover=self.weights.cover,
-            ancestry=self.weights.ancestry,
-            named=self.named,
-            targets=self.targets,
-            random=self.random,
-            score=self.score,
-            active=self.active,
-            starts=self.starts,
-            touching=self.touching,
-            flips=self.flips if flips is None else flips,
-            beta=float(beta),
-            counts=np.empty((0, 0), dtype=np.int32) if counts is None else counts,
-            kept=np.empty((0, 0, 0), dtype=np.uint64) if kept is None else kept,
-            trace=trace,
-        )
-        return trace
+        Returns
+        -------
+        trace : array, shape (n, sweeps)
+            The score after each sweep.
+        counts : array of int32, shape (n, p, p)
+            Number of sweeps after which the order had each pair.
+        orders : array of uint64, shape (n, kept, p, words)
+        """
+        from jigsaw_crl.assembly.posterior.moves import metropolis
+        from jigsaw_crl.base.bitsets import pack
+
+        w, (n, (p, words)) = self.weights, (len(self.up), self.up[0].shape)
+        trace, counts = np.empty((n, sweeps)), np.zeros((n, p, p), dtype=np.int32)
+        orders = np.empty((n, min(kept, sweeps), p, words), dtype=np.uint64)
+        named = np.zeros((len(w.one_of), p), dtype=bool)
+        for row, (names, _) in zip(named, w.one_of, strict=True):
+            row[list(names)] = True
+        said = pack(named), np.array([d for _, d in w.one_of], dtype=np.int64)
+        number = self.flips if flips is None else flips
+
+        def run(k: int) -> float:
+            order = self.up[k], self.down[k], w.implied, w.cover, w.ancestry, *said
+            moves = self.active, number, float(beta)
+            out = counts[k], orders[k], trace[k]
+            return float(metropolis(*order, self.random[k], self.score[k], *moves, *out))
+
+        self.score = list(counted(each(run, range(n)), n))
+        return trace, counts, orders

@@ -18,20 +18,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jigsaw_crl.assembly.evidence import Claims, Evidence
+from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.panel import Use
 from jigsaw_crl.assembly.posterior.search import best_order
-from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 
 __all__ = ["DISAGREEMENT", "Trust", "lacks_common_cause", "weigh_clients"]
 
-# Clients are left out one by one up to this many, in groups beyond: the cost stays bounded.
-MOST_GROUPS = 32
-# p² × groups above which fewer groups are used (at least 8), and without local search.
-MOST_WORK, MOST_SEARCH = 8_000_000, 4_000_000
+# Clients are left out one by one up to this many, in groups beyond; of many labels in as many
+# groups as p² × groups allows, at least in LEAST_GROUPS: the cost stays bounded.
+MOST_GROUPS, MOST_WORK, LEAST_GROUPS = 32, 8_000_000, 8
 ROUNDS = 5
 # Floor of the error rate of statements without one of their own.
 LEAST_RATE = MODEL_ERROR
@@ -76,7 +74,7 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
         heat, errors, said = np.empty((3, n))
         if stating.any() and use.rate != evidence.use.rate:
             evidence = Evidence.heard(evidence.panel, use)
-        for k, found in _measured(evidence.reweighed(use), rng):
+        for k, found in _measured(replace(evidence, use=use), rng):
             heat[k], errors[k], said[k] = found
         use = replace(
             use, copies=tuple(tuple(sorted(g, key=lambda k: (errors[k], k))) for g in use.copies)
@@ -99,48 +97,28 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
 def _measured(
     evidence: Evidence, rng: np.random.Generator
 ) -> Iterator[tuple[int, tuple[float, float, float]]]:
-    """What the others, assembled without it, say of each client: see `_compared`."""
+    """Of each client: the factor on its evidence; how many pairs the rest contradicts, of how many.
+
+    The rest is the order of all clients but itself.
+    """
     n, p = len(evidence.claims), len(evidence.labels)
-    n_groups = int(min(n, max(8, min(MOST_GROUPS, MOST_WORK // (p * p)))))
-    search = int(p * p * n_groups <= MOST_SEARCH)
+    n_groups = int(min(n, max(LEAST_GROUPS, min(MOST_GROUPS, MOST_WORK // (p * p)))))
     for group in np.array_split(rng.permutation(n), n_groups):
         out = {j for k in group.tolist() for j in evidence.use.with_copies(k)}
         rest = evidence.without(sorted(out)).log_factor()
-        order = best_order(Weights.of(rest), rng, rounds=search)
+        order = best_order(rest - PAIR_COST, rng)
         for k in group.tolist():
             claims = evidence.claims[k]
             grid = np.ix_(claims.members, claims.members)
-            joined = lacks_common_cause(order, claims.members)
-            yield k, _compared(claims, Others(order[grid], rest[grid], joined))
-
-
-@dataclass(frozen=True, eq=False)
-class Others:
-    """What all other clients say about the labels of one, shape (p, p) each.
-
-    Parameters
-    ----------
-    order : array of bool
-        The order that they imply.
-    log_factor : array
-        Their pooled log Bayes factors.
-    joined : array of bool
-        Pairs with a common ancestor that the client lacks. It may see ancestry there that is not;
-        that it differs from clients that have the cause does not make it a bad one.
-    """
-
-    order: BoolArray
-    log_factor: FloatArray
-    joined: BoolArray
-
-
-def _compared(claims: Claims, others: Others) -> tuple[float, float, float]:
-    """The factor on a client's evidence; how many pairs the rest contradicts, of how many."""
-    x, theirs = claims.log_factor, others.order
-    # Evidence for a pair that was too little for the others' order is no contradiction of it.
-    known = claims.says & ((others.log_factor < -1e-6) | theirs | theirs.T)
-    wrong = known & ((x > 0) != theirs)
-    return _heat(x, others, known & known.T), float(wrong.sum()), float(known.sum())
+            x, theirs = claims.log_factor, order[grid]
+            # Evidence for a pair that was too little for the others' order is no contradiction.
+            known = claims.says & ((rest[grid] < -1e-6) | theirs | theirs.T)
+            wrong = known & ((x > 0) != theirs)
+            # A client may see ancestry below a common ancestor that it lacks: that it differs there
+            # from clients that have the cause does not make it a bad one.
+            excused = lacks_common_cause(order, claims.members) & ~(theirs | theirs.T)
+            use = known & known.T & ~(excused & (np.maximum(x, x.T) > 0))
+            yield k, (_heat(x, theirs, rest[grid], use), float(wrong.sum()), float(known.sum()))
 
 
 def lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
@@ -151,8 +129,8 @@ def lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
     return np.asarray(boolean_product(above.T, above))
 
 
-def _heat(x: FloatArray, others: Others, known: BoolArray) -> float:
-    """The factor on a client's evidence that makes it honest, at most 1.
+def _heat(x: FloatArray, theirs: BoolArray, direct: FloatArray, use: BoolArray) -> float:
+    """The factor on a client's evidence x that makes it honest, at most 1.
 
     Of a pair, one of three things holds: a → d, d → a or neither. If the client is right with the
     probability that its evidence claims, β = 1 is the most likely factor in
@@ -162,21 +140,14 @@ def _heat(x: FloatArray, others: Others, known: BoolArray) -> float:
 
     with c the prior cost of an ancestor pair. A client that is surer than it is right has a smaller
     one, also where it calls both directions likely. Pairs share the errors of lines, so that they
-    count half; a "neither" of the others counts by how firm it is.
+    count half; a "neither" of the others counts by how firm their evidence `direct` is.
     """
-    theirs, direct, joined = others.order, others.log_factor, others.joined
-    a, d = np.triu_indices(len(x), 1)
-    x1, x2 = x[a, d], x[d, a]
-    forward, backward = theirs[a, d], theirs[d, a]
-    neither = ~(forward | backward)
-    use = known[a, d] & ~(neither & joined[a, d] & (np.maximum(x1, x2) > 0))
+    a, d = np.nonzero(np.triu(use, 1))
+    x1, x2, forward, backward = x[a, d], x[d, a], theirs[a, d], theirs[d, a]
     firm = np.tanh(np.minimum(-direct[a, d], -direct[d, a]) / 2.0)
-    weight = 0.5 * np.where(neither, np.maximum(firm, 0.0), 1.0) * use
-    x1, x2, weight = x1[use], x2[use], weight[use]
-    held = np.where(forward[use], 0, np.where(backward[use], 1, 2))
-    fit = []
-    for beta in HEATS:
-        states = np.stack([beta * x1 - PAIR_COST, beta * x2 - PAIR_COST, np.zeros_like(x1)])
-        gain = states[held, np.arange(len(held))] - np.logaddexp.reduce(states, axis=0)
-        fit.append(float(weight @ gain) - AS_CLAIMED * (1.0 - beta))
+    weight = 0.5 * np.where(forward | backward, 1.0, np.maximum(firm, 0.0))
+    beta = np.array(HEATS)[:, None]
+    states = np.stack(np.broadcast_arrays(beta * x1 - PAIR_COST, beta * x2 - PAIR_COST, 0.0))
+    held = np.where(forward, states[0], np.where(backward, states[1], 0.0))
+    fit = (held - np.logaddexp.reduce(states, axis=0)) @ weight - AS_CLAIMED * (1.0 - beta[:, 0])
     return HEATS[int(np.argmax(fit))]
