@@ -34,17 +34,15 @@ def rounded(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArra
     A fragment then says no more about the data than it must, and equals the one in its file.
     Exact values (error 0) keep twelve digits.
     """
-    step = _step(error)
+    kept = error
     # Rounding may take an error to a power of ten, which justifies one digit less: rounding what
     # is rounded must change nothing.
-    step = _step((np.round(error / step) * step).round(12))
-    return (np.round(value / step) * step).round(12), (np.round(error / step) * step).round(12)
-
-
-def _step(error: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        digits = np.where(error > 0, np.ceil(np.log10(20.0 / error) - 1e-9), 12.0)
-    return np.asarray(10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0))
+    for _ in range(2):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            digits = np.where(kept > 0, np.ceil(np.log10(20.0 / kept) - 1e-9), 12.0)
+        step = 10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0)
+        kept = (np.round(error / step) * step).round(12)
+    return (np.round(value / step) * step).round(12), kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,30 +72,20 @@ class Sizes(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class Effects(ReadOnlyArrays):
-    """Effects that a client's hard interventions reveal.
+    """Effects that a client's hard interventions reveal."""
 
-    Parameters
-    ----------
-    hard : tuple of bool
-        Labels whose intervention is hard, as declared.
-    moved : tuple of int
-        1 if a shift of the mean shows in which direction a label's own intervention moved it, and
-        0 if none shows. A latent counts as growing in that direction, or as `up` says; otherwise in
-        the one in which the sensor rises that carries most of it.
-    up : tuple of int
-        Labels whose direction is that in which a sensor that the user named rises: 1, or −1 if the
-        label's own intervention moved it the other way; 0 for all others. Empty if none is named.
-    total : Sizes
-        Total effect of the row on the column, in standard deviations of both in the control.
-    applied : Sizes
-        What the row's intervention, as it was applied, did to the column, in standard deviations
-        of the column in the control. The diagonal has the doses, where they are known.
-    """
-
-    hard: tuple[bool, ...]
+    hard: tuple[bool, ...]  # as declared
+    # 1 if a shift of the mean shows in which direction a label's own intervention moved it, else 0.
+    # A latent counts as growing in that direction, or as `up` says; otherwise in the one in which
+    # the sensor rises that carries most of it.
     moved: tuple[int, ...]
+    # Total effect of the row on the column, in standard deviations of both in the control.
     total: Sizes
+    # What the row's intervention, as it was applied, did to the column, in standard deviations of
+    # the column in the control. The diagonal has the doses, where they are known.
     applied: Sizes
+    # Labels whose direction is that in which a sensor that the user named rises: 1, or −1 if the
+    # label's own intervention moved it the other way; 0 for all others. Empty if none is named.
     up: tuple[int, ...] = ()
 
     def without(self, labels: BoolArray) -> Effects:

@@ -39,32 +39,17 @@ OCCAM = 0.5
 
 @dataclass(frozen=True, eq=False)
 class BayesFactors(ReadOnlyArrays):
-    """Log Bayes factors of one client's pairs; NaN where the client cannot say.
+    """Log Bayes factors of one client's pairs against "unrelated"; NaN where it cannot say."""
 
-    Parameters
-    ----------
-    scales : tuple of float
-        The effect scales τ.
-    ancestor : array, shape (n_scales, p, p)
-        `ancestor[s, a, d]`: "a is an ancestor of d, with an effect of scale τ_s" against
-        "unrelated".
-    district : array, shape (p, p)
-        "Same district" against "unrelated"; symmetric.
-    lean : array, shape (p, p), optional
-        "Unrelated, but a line leans" against "unrelated" (see `priors.MISSED`); symmetric, zeros
-        by default.
-    single : tuple of bool, optional
-        Labels whose intervention moved a single direction; none by default.
-    settled : array of bool, shape (p, p), optional
-        Pairs whose column has a hard intervention, so that hidden causes leave nothing open;
-        none by default.
-    """
-
+    # The effect scales τ, and `[s, a, d]`: "a is an ancestor of d, with an effect of scale τ_s".
     scales: tuple[float, ...]
     ancestor: FloatArray
+    # "Same district", and "unrelated, but a line leans" (see `priors.MISSED`): symmetric, (p, p).
     district: FloatArray
     lean: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    # Labels whose intervention moved a single direction.
     single: tuple[bool, ...] = ()
+    # Pairs whose column has a hard intervention, so that hidden causes leave nothing open, (p, p).
     settled: BoolArray = field(default_factory=lambda: np.empty((0, 0), dtype=bool))
 
     def __post_init__(self) -> None:

@@ -137,30 +137,18 @@ _MIRROR: dict[Meaning, Meaning] = {"ancestor": "descendant", "descendant": "ance
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One thing that may be true of the pair (i, j).
-
-    Parameters
-    ----------
-    name : str
-    meaning : {"unrelated", "leaning", "ancestor", "descendant", "district"}
-        What it says: i is an ancestor of j, j is one of i, neither, or the question stays open
-        (same district). Several rows may have one meaning, such as one per effect scale.
-    components : tuple of Component
-    prior : float
-        Weight of the row among those of its meaning when the readings of a target are compared.
-        The four meanings (unrelated, either direction, same district) have a quarter each.
-    scale : float or None
-        Effect scale of an ancestor row.
-    free : tuple of {"i", "j"}
-        Targets whose c must be free: readings with c = 0 of these are left out.
-    """
+    """One thing that may be true of the pair (i, j)."""
 
     name: str
+    # What it says: i is an ancestor of j, j is one of i, neither, or the question stays open (same
+    # district). Several rows may have one meaning, such as one per effect scale.
     meaning: Meaning
     components: tuple[Component, ...]
+    # Weight of the row among those of its meaning when the readings of a target are compared. The
+    # four meanings (unrelated, either direction, same district) have a quarter each.
     prior: float = 1.0
-    scale: float | None = None
-    free: tuple[str, ...] = ()
+    scale: float | None = None  # the effect scale of an ancestor row
+    free: tuple[str, ...] = ()  # "i", "j": readings with c = 0 of these targets are left out
 
     def mirrored(self) -> Hypothesis:
         """The same statement about the pair (j, i)."""

@@ -62,8 +62,6 @@ class Statistics:
 
     def without_c(self, regimes: BoolArray) -> Statistics:
         """Without what they say about the c of some regimes (a mask)."""
-        if not regimes.any():
-            return self
         values, covariance, free = self.values.copy(), self.covariance.copy(), self.free.copy()
         for side, (regime, at) in enumerate(((self.first, 2), (self.second, 1))):
             k = regimes[regime]

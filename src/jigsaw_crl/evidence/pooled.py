@@ -131,7 +131,8 @@ class Pooled:
         """
         alone = shares is None
         if shares is None:
-            shares = [1.0 / self.n_scales] * self.n_scales + [0.0]
+            n = len(self.ancestor) - 1
+            shares = [1.0 / n] * n + [0.0]
         odds = mixed(self.ancestor, shares).astype(np.float64) + 0.0  # no -0
         doubted = self.in_doubt > 0
         if doubted.any():

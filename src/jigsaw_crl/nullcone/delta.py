@@ -148,7 +148,13 @@ def delta(
             C += _of_vectors(M, mean, pairs) / r.mean_rows[x]
         if r.loose[x].any():
             C += r.loose[x] * _of_vectors(K, g, pairs)
-        whole = whole + _whitening(K, own, by_u, by_c) - form
+        # By which the whitening's error H moves u and c.
+        moved = np.zeros_like(form)
+        moved[:, :, own] -= by_u / 2
+        moved[:, own, own] += ((u * by_u).sum(axis=1) - (c * by_c).sum(axis=1)) / 2
+        moved[:, :, own + 1] -= by_c / 2
+        moved[:, own, own + 1] += along
+        whole = whole + (moved + np.swapaxes(moved, 1, 2)) / 2 - form
     # The control's mean is in both shifts, and offsets of batches in either.
     if turns[0].any() or turns[1].any():
         both = r.shared[i, j]
@@ -159,17 +165,6 @@ def delta(
                 C += alone * _of_vectors(R, mean, pairs) / r.n_control
     C += _of_forms(R, np.asarray(whole), pairs) / r.n_eff
     return C
-
-
-def _whitening(K: FloatArray, own: int, a: FloatArray, b: FloatArray) -> FloatArray:
-    """Matrix of H by which the whitening moves u and c."""
-    u, c = K[:, own], K[:, own + 1]
-    form = np.zeros((*a.shape[:2], *a.shape[1:]))
-    form[:, :, own] -= a / 2
-    form[:, own, own] += ((u * a).sum(axis=1) - (c * b).sum(axis=1)) / 2
-    form[:, :, own + 1] -= b / 2
-    form[:, own, own + 1] += (u * b).sum(axis=1)
-    return (form + np.swapaxes(form, 1, 2)) / 2
 
 
 def _of_vectors(M: FloatArray, x: FloatArray, pairs: list[tuple[int, int]]) -> FloatArray:

@@ -60,17 +60,6 @@ class Revealed:
     d: FloatArray
     g: FloatArray
 
-    def loadings(self, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What the features do when a label moves, and the share of their variance, (p, n) twice.
-
-        One standard deviation of the label moves them by `g (S₀ − Ψ) Wᵀ u`; if its intervention is
-        soft, one of its noise, without g. NaN where no line is known.
-        """
-        response = self.u @ self.reading.targets.white.carried.T
-        response = np.where(self.known[:, None], response, np.nan)
-        scale = np.where(self.reading.hard, self.g, 1.0)[:, None]
-        return response * scale, response**2 / variances
-
     def tables(self) -> Effects:
         """Effects on every label with a hard intervention, of every label that can be seen."""
         hard, known = self.reading.hard, self.known

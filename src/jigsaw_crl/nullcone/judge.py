@@ -65,11 +65,7 @@ class Judged:
     third: FloatArray
     misfit: FloatArray  # see the module's docstring; NaN in few dimensions
     edges: FloatArray  # the interval of chance, shape (r, 2)
-
-    @property
-    def several(self) -> BoolArray:
-        """Regimes in which more than one target moved, shape (r,)."""
-        return self.third > SEVERAL
+    several: BoolArray  # more than one target moved
 
 
 def beyond(values: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -93,7 +89,7 @@ def judge(white: White) -> Judged:
         D = white.rows.M - np.eye(p)
         bulk = np.einsum("rpq,rpq->r", D, D) - ((values - 1.0) ** 2).sum(axis=1)
         misfit = white.size * bulk / _null(p)[0]
-    return Judged(below[:, 0], above[:, 3], third, misfit, edges)
+    return Judged(below[:, 0], above[:, 3], third, misfit, edges, third > SEVERAL)
 
 
 def excess_spread(judged: Judged, p: int) -> float:

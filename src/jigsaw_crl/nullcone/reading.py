@@ -104,6 +104,8 @@ class Reading:
     """What a client's moments say about its targets, before any decision."""
 
     sight: Sight
+    exact: bool
+    owner: IntArray  # label of each regime, shape (r,)
     # The readings under the claim on which interventions are hard, and those that fit all pairs
     # best.
     targets: Readings
@@ -120,15 +122,6 @@ class Reading:
     # in every reading as if all interventions were soft, shape (k, s · s, n_hypotheses).
     statistics: Statistics
     density: FloatArray
-
-    @property
-    def exact(self) -> bool:
-        return self.sight.rounding is not None
-
-    @property
-    def owner(self) -> IntArray:
-        """Label of each regime, shape (r,)."""
-        return self.targets.white.owner
 
     def given(self, ancestor: BoolArray, district: BoolArray | None = None) -> Reading:
         """The reading with lines and factors chosen again, for known relations of the labels.
@@ -168,7 +161,7 @@ def read(
     # known: it is free, and the product with it is zero with variance 1, whatever the relation is.
     alone = targets.mean_alone & ~hard[owner]
     targets = replace(targets, mean_alone=alone, single=targets.single & ~alone)
-    statistics = sight.statistics.without_c(alone)
+    statistics = sight.statistics.without_c(alone) if alone.any() else sight.statistics
     i, j = statistics.first, statistics.second
     length = np.sqrt(1.0 + targets.signal[:, 0])
     sizes = quantities(targets.size[i], targets.size[j], dimension, length[j] / length[i])
@@ -195,9 +188,8 @@ def read(
     if hard.any():
         full = by_label(statistics, claimed, weight, hypotheses, owner, labels)
     shares = _sizes(targets, statistics, choice.reading, labels)
-    return Reading(
-        sight, targets, choice, hypotheses, soft, full, hard, shares, statistics, density
-    )
+    lines = sight, exact, owner, targets, choice
+    return Reading(*lines, hypotheses, soft, full, hard, shares, statistics, density)
 
 
 def _shared_causes(targets: Readings, i: IntArray, j: IntArray) -> FloatArray:

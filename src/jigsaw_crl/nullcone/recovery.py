@@ -66,16 +66,10 @@ class Recovery:
         sight: Sight | None = None,
         doubted: float = DOUBTED,
     ) -> Recovery:
-        """Read a client.
+        """Read a client, for the options of `recover_fragment`.
 
         Parameters
         ----------
-        client : Client
-        confounding : {"allow", "none"}
-            "none" when the client accesses every latent, so that no hidden cause joins two targets.
-        rank_one : {"no-ancestor", "unsure"}, optional
-            What to conclude about a target whose intervention moved a single direction: see
-            `recover_fragment`.
         white, sight : White and Sight, optional
             The client, whitened by its control, and what was seen of it before.
         doubted : float
@@ -197,8 +191,13 @@ class Recovery:
         """The client's fragment, from its own data alone, with the latent basis if `basis`."""
         structure, exact, carried = decide(self.soft), self.reading.exact, None
         if not self._otherwise:
-            whole = self.reading.hard & self.revealed.known
-            carried = Loadings(*self.revealed.loadings(self.variances), tuple(whole.tolist()))
+            # What the features do when a label moves: one standard deviation of it moves them by
+            # `g (S₀ − Ψ) Wᵀ u`; if its intervention is soft, one of its noise, without g.
+            found, hard = self.revealed, self.reading.hard
+            response = found.u @ self.reading.targets.white.carried.T
+            response[~found.known] = np.nan
+            share, scale = response**2 / self.variances, np.where(hard, found.g, 1.0)[:, None]
+            carried = Loadings(response * scale, share, tuple((hard & found.known).tolist()))
         shares = None
         if not exact and not self._otherwise:
             # Share of what changed in the column's equation that belongs to the row.
@@ -280,8 +279,17 @@ class Recovery:
 
     def _statements(self, structure: Structure) -> Statements:
         """What exact moments make certain: across districts, and below hard interventions."""
-        silent = ~self.seen | (not self.reading.targets.identified)
-        ancestor = certain(self.soft, structure.same_district)
+        t, choice, rounding = self.reading.targets, self.reading.choice, self.reading.sight.rounding
+        silent, lines = ~self.seen | (not t.identified), None
+        assert rounding is not None
+        if len(self.labels) == t.white.dimension and not (silent | self.mean_alone).any():
+            # Exact moments of further strengths of a label add nothing. A spouse moves a second
+            # direction; where it is within rounding, it tilts the one line.
+            first = np.unique(self.reading.owner, return_index=True)[1]
+            slot = np.where(t.has[first, 0], choice.reading[first], 0)
+            error = (rounding.error + rounding.tilt)[first]
+            lines = t.u[first, slot], t.u[first, 1 - slot], error
+        ancestor = certain(self.soft, structure.same_district, lines)
         ancestor[silent] = CANNOT_SAY
         ancestor[:, silent | self._unsaid] = CANNOT_SAY
         # Log factors of exact moments are certain either way. "District" is no ancestry here.
