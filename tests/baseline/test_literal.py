@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 from jigsaw_crl import baseline
@@ -108,15 +107,6 @@ def test_algorithm_2_fs_accepts_a_set_at_the_threshold():
     Theta = {0: np.zeros((2, 2)), "a": np.diag([1.0, 1.0]), "b": np.diag([3.0, 1.0])}
     assert ("b",) in literal.id_block_causal_order_fs(Theta, 0.25)[0]
     assert literal.id_block_causal_order_fs(Theta, 0.25 - 1e-9)[0] == [("a", "b")]
-
-
-@given(st.integers(1, 4), SEEDS)
-def test_projecting_off_rows_leaves_nothing_in_their_span(t, seed):
-    rng = np.random.default_rng(seed)
-    M, W = rng.normal(size=(6, 5)), rng.normal(size=(t, 5))
-    N = literal.off(M, W)
-    np.testing.assert_allclose(N @ W.T, 0.0, atol=1e-8)
-    np.testing.assert_allclose(N + M @ np.linalg.pinv(W) @ W, M, atol=1e-8)
 
 
 # -- clients outside the paper --------------------------------------------------------------------

@@ -34,7 +34,7 @@ def assert_close(found, wanted):
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_log_densities_agree_with_the_specification(table, seed):
     statistics, sizes, _ = random_pairs(np.random.default_rng(seed), 7)
     found = mixture.densities(statistics, table, sizes)
@@ -69,19 +69,6 @@ def test_an_ancestor_is_impossible_in_readings_without_a_second_direction():
     factors = mixture.by_label(statistics, rows, weight, HYPOTHESES, np.arange(4), 4)
     above = np.triu_indices(4, 1)
     assert (factors[HYPOTHESES.where("ancestor")][:, above[0], above[1]] < -1_000).all()
-
-
-def test_leaning_is_being_unrelated_in_the_readings_with_a_second_direction():
-    statistics, sizes, weight = random_pairs(np.random.default_rng(10), 4)
-    rows = mixture.densities(statistics, HYPOTHESES, sizes)
-    (lean,) = HYPOTHESES.where("leaning")
-    free = statistics.free.all(axis=2) & statistics.exists
-    np.testing.assert_array_equal(rows[free, lean], rows[free, 0])
-    assert np.isneginf(rows[~free, lean]).all()
-    statistics.free[:] = True
-    rows = mixture.densities(statistics, HYPOTHESES, sizes)
-    factors = mixture.by_label(statistics, rows, weight, HYPOTHESES, np.arange(4), 4)
-    assert np.nanmax(np.abs(factors[lean])) == 0.0
 
 
 def test_swapping_the_two_targets_mirrors_every_hypothesis():

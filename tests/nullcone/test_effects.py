@@ -25,7 +25,7 @@ def true_effects(world, labels, k):
     return total * sign[:, None] * sign[None, :]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(8))
 def test_exact_moments_give_exact_effects_latents_and_ancestry(seed):
     # Clients lack four of ten latents, so that most have districts, cliques included.
     world = hard_world(710_000 + seed, clients=2)
@@ -145,16 +145,6 @@ def test_effects_need_a_hard_intervention_on_the_affected_label():
     applied = fragment.hard.applied
     assert applied.known[:, ::2].any()
     assert not applied.known[:, 1::2].any()
-
-
-def test_a_fragment_with_effects_survives_its_file():
-    fragment = jc.recover_fragment(
-        hard_world(717_000).client(1, n_samples=3_000), interventions="hard"
-    )
-    again = jc.Fragment.from_json(fragment.to_json())
-    assert again.to_json() == fragment.to_json()
-    assert again.effects.equals(fragment.effects)
-    assert np.array_equal(again.bayes.settled, fragment.bayes.settled)
 
 
 @pytest.mark.parametrize("seed", range(2))

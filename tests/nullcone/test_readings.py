@@ -100,10 +100,8 @@ def null_scores(intervention, n: int, noise: str, batches: Batches | None = None
     ("intervention", "n", "noise", "batches"),
     [
         (Intervention(), 30_000, "gaussian", None),
-        (hard(0.5), 10_000, "laplace", None),
         (hard(2.0), 1_000, "laplace", None),
         (hard(1.0), 10_000, "gaussian", Batches(1.0, "own")),
-        (hard(1.0), 10_000, "gaussian", Batches(0.1, "apart")),
         (hard(1.0), 10_000, "gaussian", Batches(0.3, "crossed")),
     ],
 )
@@ -112,15 +110,6 @@ def test_standard_scores_of_what_should_vanish_have_unit_spread(intervention, n,
     assert len(z) > 300
     assert 0.88 < z.std() < 1.12
     assert np.mean(np.abs(z) > 4) < 0.01
-
-
-def test_a_shift_makes_ancestry_clearer_and_not_less_clear():
-    found = []
-    for shift in (0.0, 3.0):
-        world = random_world(12, 6, 0.7, seed=73_000, intervention=hard(shift))
-        result = jc.recover(world.clients(5_000))
-        found.append(jc.metrics.global_f1(world.order, result.order))
-    assert found[1] >= max(found[0] - 0.02, 0.9)
 
 
 def test_means_that_point_elsewhere_are_not_used_and_the_fragment_says_so():

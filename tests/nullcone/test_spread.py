@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.nullcone.recovery import Recovery
 
 from .readings import read
 
@@ -16,18 +15,13 @@ def reading(seed, n, *, noise="gaussian", departures=()):
     return read(world.client(0, n, noise, seed=seed, departures=departures))
 
 
-@pytest.mark.parametrize("n", [300, 1_000, 10_000])
+@pytest.mark.parametrize("n", [300, 10_000])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_independent_rows_show_no_excess(n, noise):
-    assert all(reading(seed, n, noise=noise).sight.spread == 1 for seed in range(8))
+    assert all(reading(seed, n, noise=noise).sight.spread == 1 for seed in range(4))
 
 
-def test_second_targets_are_no_excess():
-    departures = ("off-target=1x0.3",)
-    assert all(reading(seed, 5_000, departures=departures).sight.spread == 1 for seed in range(4))
-
-
-@pytest.mark.parametrize("r", [0.3, 0.5])
+@pytest.mark.parametrize("r", [0.5])
 def test_rows_of_unnamed_subjects_count_for_about_as_few_as_they_are_worth(r):
     worth = 1 + 19 * r**2
     found = [reading(s, 10_000, departures=(f"subjects={r}x20",)).sight.spread for s in range(5)]
@@ -49,5 +43,3 @@ def test_the_finding_names_the_reasons_and_regimes_are_not_said_to_have_several_
     assert "subject" in found.message
     assert found.value > found.threshold
     assert "several-targets" not in {f.check for f in fragment.findings}
-    told = [u for u in Recovery.of(client).unread if u.check == "excess-spread"]
-    assert len(told) == 1

@@ -68,7 +68,7 @@ def without(client, label):
 
 # With one parent more each, a and b move second directions of their own.
 @pytest.mark.parametrize("parents", [(), (("f", "a", 0.5), ("g", "b", -0.5))])
-@pytest.mark.parametrize("weight", [1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 1e-11, 1e-12])
+@pytest.mark.parametrize("weight", [1e-3, 1e-6, 1e-7, 1e-9, 1e-12])
 def test_a_common_cause_of_any_weight_is_no_ancestor(parents, weight):
     world = confounded(weight, *parents)
     client = world.client(0)

@@ -69,10 +69,11 @@ def test_the_order_decides_weak_evidence_for_a_district():
     assert decide(evidence(np.full((2, 2), -20.0)), joined, labels).districts == [[0], [1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["A", "B", "C"])
 def test_the_assembled_order_settles_blocks_and_bases(name):
     right, errors = [], []
-    for seed in (300, 301, 302):
+    for seed in (300, 301):
         world = jc.simulate.setting(name, seed)
         result = jc.recover(world.clients(10_000, seed=seed))
         truths = [world.truth(k) for k in range(world.n_clients)]

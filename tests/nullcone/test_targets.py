@@ -62,24 +62,6 @@ def test_few_rows_decide_little_and_nothing_wrongly():
         assert counts.wrong_yes == counts.wrong_no == 0
 
 
-@pytest.mark.slow
-def test_some_small_regimes_do_not_spoil_the_large_ones():
-    protocol = Intervention("hard", shift=(2.0, 3.0))
-    decided = right = 0
-    for seed in range(4):
-        world = random_world(LATENTS, 1, 1.0, seed=84_100 + seed, intervention=protocol)
-        labels = world.truth(0).labels
-        large = labels[: LATENTS // 2]
-        rows = {x: 3_000 if x in large else 12 for x in labels}
-        order = jc.recover([world.client(0, {"control": 3_000, **rows})]).order
-        assert jc.metrics.verdict_counts(world.order, order, labels).wrong_yes == 0
-        counts = jc.metrics.verdict_counts(world.order, order, large)
-        decided += counts.yes + counts.no
-        right += counts.yes + counts.no - counts.wrong_no
-    assert decided > 4 * 0.4 * 90
-    assert right > 0.97 * decided
-
-
 @pytest.mark.parametrize("p", [2, 4, 8, 20])
 @pytest.mark.parametrize("n", [12, 60, 1_000])
 @pytest.mark.slow
@@ -157,10 +139,11 @@ def test_regimes_that_moved_the_mean_alone_leave_the_ancestors_of_their_labels_o
     assert missed <= 0.05 * found if n else missed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [None, 10_000])
 def test_mean_shifts_alone_show_hidden_common_causes(n):
     right = wrong = missed = 0
-    for seed in range(8):
+    for seed in range(6):
         world = random_world(10, 4, 0.6, seed=84_700 + seed, intervention="mean-only")
         for k in range(4):
             fragment = jc.recover_fragment(world.client(k, n, seed=seed))
@@ -169,7 +152,7 @@ def test_mean_shifts_alone_show_hidden_common_causes(n):
             true = district_pairs(world.truth(k).districts)
             right, wrong = right + len(said & true), wrong + len(said - true)
             missed += len(true - said)
-    assert right > 40
+    assert right > 30
     if n is None:
         assert wrong == missed == 0
     else:
