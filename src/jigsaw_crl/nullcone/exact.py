@@ -193,9 +193,11 @@ def certain(
     # Inside a district, a spouse's effect passes for one's own; a zero is one there too.
     ancestor[transitive_closure(yes & ~joined)] = YES
     ancestor[same_district] = CANNOT_SAY
-    for members in strongly_connected(joined) if lines is not None else ():
-        apart = _apart(*(x[members] for x in lines))
-        ancestor[np.ix_(members, members)] = np.where(apart, NO, ancestor[np.ix_(members, members)])
+    if lines is None:
+        return ancestor
+    for members in strongly_connected(joined):
+        inside = np.ix_(members, members)
+        ancestor[inside] = np.where(_apart(*(x[members] for x in lines)), NO, ancestor[inside])
     return ancestor
 
 
@@ -225,4 +227,4 @@ def _apart(q: FloatArray, c: FloatArray, e: FloatArray) -> BoolArray:
         y = inverse @ x[N, j]
         bound = np.abs(inverse) @ (of_x[N, j] + of_rho[np.ix_(N, N)] @ np.abs(y))
         apart[N, j] |= (np.abs(y) <= SURE * bound) & (bound <= HIDDEN)
-    return apart
+    return np.asarray(apart)
