@@ -1,5 +1,7 @@
 """T9: hard interventions with shifted means in systems that need not be linear."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -200,6 +202,30 @@ def test_soft_labels_of_a_bent_client_are_left_open_and_the_remedy_is_named():
         assert "hard intervention that shifts the mean" in checks["no-shift"].remedy
         i = fragment.labels.index(soft)
         assert np.isnan(fragment.evidence[i]).sum() >= len(client.labels) - 1
+
+
+def offset(given, size, which):
+    """The changes with offsets of batches added to the means of some regimes."""
+    away = size * np.random.default_rng(5).normal(size=given.d.shape) * np.array(which)[:, None]
+    return replace(given, d=given.d + away)
+
+
+@pytest.mark.parametrize("system", ["relu", "sine", "squares"])
+def test_bends_that_only_means_show_are_not_taken_for_offsets_of_batches(system):
+    """One cause with one effect: no covariance bends (T9, a)."""
+    A = np.zeros((4, 4))
+    A[0, 2] = 1.2
+    protocol = Intervention("set", shift=1.0)
+    world = world_from_graph(A, [range(4)], None, 0, intervention=protocol, system=system)
+    given, _, _ = changes(world, 10_000)
+    found = fits(given)
+    assert found.tail.min() < 1e-4
+    assert not found.offsets
+    assert fits(offset(given, 0.3, [1, 1, 1, 1])).offsets
+    result = jc.recover(world.clients(10_000), interventions="hard")
+    checks = {f.check for f in result.diagnostics}
+    assert "nonlinear-response" in checks
+    assert not checks & {"not-hard", "batch-offset"}
 
 
 def test_fishers_combination_of_chances():

@@ -1,18 +1,19 @@
 """Is a client's system linear, and if not: what its hard interventions say all the same.
 
-In a linear system every regime moves one plane (T1): the misfit of each regime to "one latent
-moved" is chance, and T8 reads the client. Where some regimes do not fit, and hard interventions
-shift the means of their targets, labels are read by peeling (T9, `peeling`). It is used if it
-explains most of the misfits: those of several targets, batches or gains stay.
+In a linear system every regime moves one plane (T1): the misfit of its mean and covariance to "one
+latent moved" is chance, and T8 reads the client. Where some regimes do not fit, and hard
+interventions shift the means of their targets, labels are read by peeling (T9, `peeling`), if that
+explains most of the misfits. Others make regimes misfit as well:
 
-An intervention that acts on a second label as well also moves more than one latent. But then the
-two labels need not depend on each other: where most of the regimes that do not fit clearly moved a
-label that depends on their target neither in the control nor inside the regime (`_aside`), the
-client is not peeled.
+- Offsets of batches move the means of all regimes and no covariance; bends leave the regimes of
+  labels without descendants alone (`Fits.offsets`).
+- An intervention that acts on a second label moves one that need not depend on its target: where
+  most of the regimes that do not fit clearly moved a label that depends on their target neither in
+  the control nor inside the regime (`_aside`), the client is not peeled.
 
 A slight bend shows more clearly in the effects: by T8 they then run both ways between two labels,
-as they do where an intervention is called hard and is not, or the means contradict the covariances,
-as batches make them. If so, a smaller misfit decides.
+as they do where an intervention is called hard and is not. In a linear system a false claim leaves
+no misfit. So if effects run both ways, a smaller misfit decides.
 
 Labels that are not called hard, or whose mean does not move, are no readers and are not removed;
 nothing is said about them.
@@ -156,7 +157,7 @@ def read_nonlinear(
     fit = fits(changes)
     limit = BENT / len(fit.tail)
     bent = (fit.tail < limit) & (fit.ratio > RATIO)
-    if not (bent.any() or (contradicts and fit.chance <= doubted)):
+    if fit.offsets or not (bent.any() or (contradicts and fit.chance <= doubted)):
         return None, fit.chance
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
     clear = shift > SHIFTED + np.sqrt(changes.d.shape[1])

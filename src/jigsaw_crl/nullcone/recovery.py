@@ -87,8 +87,6 @@ class Recovery:
             contradicted = contradicted if free is None else ()
             # A bend also makes means contradict covariances, as offsets of batches do.
             contradicts = bool(contradicted) or not reading.targets.means_fit
-            if contradicted and not reading.targets.means_fit:
-                doubted = 1.0  # neither a false claim nor batches explain both
             bent, chance = read_nonlinear(
                 given, hard, possible.scales, contradicts=contradicts, doubted=doubted
             )
