@@ -73,7 +73,8 @@ def start(root: Path) -> Any:
 def fault(live: Any, name: str, process: str, step: str) -> dict[str, Any]:
     """Run a round with one fault, then the same round again."""
     live.hold(VICTIM).touch()
-    submitter = live.submit(name, timeout=TIMEOUT, deadline=2 * TIMEOUT, patience=TIMEOUT)
+    limit = max(TIMEOUT, live.enough)
+    submitter = live.submit(name, timeout=limit, deadline=2 * limit, patience=limit)
     reach(live, name, step)
     restart = kill(live, process, submitter)
     live.hold(VICTIM).unlink(missing_ok=True)
@@ -159,10 +160,9 @@ def kill(live: Any, process: str, submitter: Any) -> str:
     return name
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Any:
     """A JSON file; empty if there is none."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ class Deployment:
             return all(any(w.format(s) in said for w in words) for s in names)
 
         wait_until(joined, "the sites to join")
-        self.enough = max(self.enough, round(6 * (time.monotonic() - began)))
+        self.enough = max(self.enough, round(3 * (time.monotonic() - began)))
 
     def kill_jobs_of(self, name: str) -> bool:
         """End the processes that a participant started for a job; were there any?"""

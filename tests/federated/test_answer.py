@@ -156,12 +156,6 @@ def test_a_site_reads_only_a_regular_file(make_node, tmp_path):
     assert json.loads(text)["why_not"] == "none"
 
 
-def test_a_file_that_is_not_utf_8_is_invalid(file):
-    file.write_bytes(b"\xff\xfe")
-    text = make_answer(SiteSettings(fragment=file), SITE, "first")
-    assert json.loads(text)["why_not"] == "invalid"
-
-
 # -- at the coordinator ---------------------------------------------------------------------------
 
 
@@ -276,34 +270,11 @@ def test_a_fragment_older_than_allowed_is_stale(honest):
     assert "stale: 2 hours old, 1 are allowed" in refusal(text, max_age=3600)
 
 
-def test_a_fragment_from_the_future_is_refused(honest):
-    """Otherwise every later fragment of its site would be stale."""
-    future = {"written_at": time.time_ns() + 7200 * 10**9}
-    assert "in the future" in refusal(json.dumps(json.loads(honest) | future))
-
-
-@pytest.mark.parametrize("year", [1999, 2099])
-def test_a_fragment_from_an_impossible_time_is_refused(year, honest, file, key, public_keys):
-    """Also a signed one, whose file has another time."""
-    when = datetime(year, 6, 1, tzinfo=UTC)
-    says = {1999: "before 2025", 2099: "in the future"}[year]
-    old = json.dumps(json.loads(honest) | {"written_at": int(when.timestamp()) * 10**9})
-    assert says in refusal(old)
-    text = make(file, sign(PIECE, key, issued_at=when))
-    assert says in refusal(text, keys=public_keys)
-
-
 @pytest.mark.parametrize("changed", ["study", "round_name"])
 def test_a_fragment_signed_for_another_study_or_round_is_refused(changed, file, key, public_keys):
     text = make(file, sign(PIECE, key, **{changed: "another"}))
     what = changed.removesuffix("_name")
     assert f"it was signed for the {what} 'another', not for" in refusal(text, keys=public_keys)
-
-
-def test_with_keys_only_signed_fragments_are_accepted(file, honest, key, public_keys):
-    assert "not a jigsaw-crl signed fragment" in refusal(honest, keys=public_keys)
-    text = make(file, sign(PIECE, key))
-    assert check_answer(text, SITE, rules(keys=public_keys)).fragment.client == SITE
 
 
 def test_a_signed_fragment_is_as_old_as_its_signature(file, key, public_keys):

@@ -228,16 +228,6 @@ def test_a_fragment_does_not_depend_on_the_units_of_the_data():
     assert "sensor-noise" in texts.pop()
 
 
-def test_effects_of_hard_interventions_do_not_depend_on_the_units_of_the_data():
-    hard = jc.simulate.Intervention("hard", shift=1.0)
-    world = jc.simulate.random_world(5, 2, 1.0, 18, intervention=hard)
-    control, regimes = world.rows(0, 800)
-    clients = [lab(control, regimes, s).with_interventions("hard") for s in (1.0, 1024.0, 2**-9)]
-    pieces = [jc.recover_fragment(client) for client in clients]
-    assert pieces[0].hard is not None
-    assert len({piece.to_json() for piece in pieces}) == 1
-
-
 def test_rounding_keeps_what_the_sampling_error_justifies_and_changes_nothing_twice(pieces):
     for piece in pieces:
         once = rounded(piece)

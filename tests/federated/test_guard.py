@@ -166,9 +166,3 @@ def test_the_end_of_a_round_is_not_changed_afterwards(settings):
     with pytest.raises(InputError, match="has ended on 2026-01-02"):
         begin_round(settings, "first")
     begin_round(settings, "first", again=True)
-
-
-def test_a_round_without_a_record_gets_one(settings):
-    (settings.results / "first").mkdir(parents=True)
-    (settings.results / "first" / "round.json").write_text("{")
-    assert end_round(settings, "first", "FINISHED:ABORTED").failure

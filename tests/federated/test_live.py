@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 
 import psutil
@@ -216,11 +217,15 @@ def test_garbage_and_oversized_answers_are_refused_by_name_and_the_rest_assemble
 
 def test_an_answer_far_above_the_limit_is_dropped_before_it_is_decoded(live):
     live.rogue("client-1").write_text("x" * (40 << 20))
+    process = live.submit("huge", min_sites=1)
     try:
-        code, said = live.run("huge", min_sites=1, timeout=live.enough)
+        wait_until(lambda: "exceeds" in live.said(COORDINATOR), "the answer to be dropped")
+        wait_until(lambda: len(live.answers("huge")) == 2, "the other answers")
+        live.kill_jobs_of("client-1")
+        out, err = process.communicate(timeout=HANG)
     finally:
         live.rogue("client-1").unlink()
-    assert code == 3, said
+    assert process.returncode == 3, out + err
     standings = live.standings("huge")
     assert {site: s["state"] for site, s in standings.items()} == {
         "client-1": "missing", "client-2": "received", "client-3": "received",
@@ -278,10 +283,26 @@ def test_a_kit_runs_once_and_stops_on_one_interrupt(live):
     assert not [one for one in family if one.is_running() and one.status() != "zombie"]
 
 
-def test_the_coordinator_refuses_a_job_that_ships_code(live, tmp_path):
-    meta = submit_any(live, hostile_job(live, tmp_path, "spy.Spy", "class Spy: ..."))
-    assert meta["status"] == "FINISHED:FAILED_TO_RUN"
-    assert meta["job_deploy_detail"] == ["server: BYOC not permitted"]
+@pytest.fixture(scope="module")
+def faults():
+    """The benchmark of faults as a module."""
+    sys.path.append(str(HERE.parents[1] / "benchmarks"))
+    return import_module("round_faults")
+
+
+def test_a_round_goes_on_without_the_person_who_started_it(live, faults):
+    found = faults.fault(live, "cut-off", "submitter", "asked")
+    assert found["result"]
+    assert set(found["states"].values()) == {"received"}
+    assert found["again"] == 0
+
+
+def test_a_round_whose_process_is_killed_ends_and_can_be_run_again(live, faults):
+    found = faults.fault(live, "killed", "coordinator's round", "asked")
+    assert (found["exit"], found["result"]) == (2, False)
+    assert "ended before the round did" in found["said"]
+    assert found["again"] == 0
+    assert set(found["states_again"].values()) == {"received"}
 
 
 def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused(live, fragments):

@@ -44,12 +44,6 @@ def test_paths_are_relative_to_the_kit(local):
     assert str(hub.keys) == "/k"
 
 
-def test_a_byte_order_mark_is_skipped(local):
-    """Some editors on Windows write one."""
-    (local / SITE_FILE).write_bytes(b'\xef\xbb\xbf{"fragment": "f.json"}')
-    assert site_settings(local, "lab").fragment.name == "f.json"
-
-
 @pytest.mark.parametrize(
     ("name", "document", "says"),
     [
@@ -71,12 +65,6 @@ def test_invalid_settings_are_refused_with_the_name_of_the_file(name, document, 
         FILES[name](local)
     assert name in str(caught.value)
     assert_one_line(caught.value)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(name, tmp_path):
-    with pytest.raises(InputError, match=f"{name}.*no such file"):
-        FILES[name](tmp_path)
 
 
 @given(

@@ -217,11 +217,6 @@ def test_a_signature_of_another_key_is_refused(made, capsys):
     assert verify(made, capsys)[1]["signature of the coordinator"] == "failed"
 
 
-def test_a_result_that_should_be_signed_and_is_not_fails(made, capsys):
-    (made / "result" / "signature.json").unlink()
-    assert verify(made, capsys)[1]["signature of the coordinator"] == "failed"
-
-
 def test_a_log_that_was_cut_off_is_noticed(made, capsys):
     log = made / "site-keys.log.jsonl"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:2]))
@@ -237,14 +232,6 @@ def test_without_keys_nothing_is_verified(made, capsys):
         "log of used fragments",
         "verdicts",
     }
-
-
-def test_the_table_names_each_check_and_the_digest(made, capsys):
-    capsys.readouterr()
-    assert cli.run(["verify", str(made / "result"), "--keys", str(made / "site-keys.toml")]) == 0
-    out = capsys.readouterr().out
-    assert "signatures of the sites\tok\t3 of 3 sites signed" in out
-    assert "digest of the result: " in out
 
 
 def test_the_result_of_a_live_round_can_be_verified_too(made, settings, capsys):

@@ -222,21 +222,13 @@ def subspace_error(truth: Any, fragment: Any) -> float:
     ----------
     truth : Truth or sequence of Truth
     fragment : Fragment, sequence of Fragment, or mapping from client to Fragment
-        Matched to the truths by the client's name.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
-    >>> from jigsaw_crl import Fragment
-    >>> from jigsaw_crl.truth.metrics import subspace_error
-    >>> from jigsaw_crl.truth.simulate import setting
-    >>> truth = setting("A", seed=0).truth(0)
-    >>> exact = Fragment(truth.client, "paper", truth.labels, truth.blocks, truth.block_order,
-    ...                  basis=truth.Q)
-    >>> round(subspace_error(truth, exact), 12)
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> fragment = jc.recover_fragment(world.client(0))
+    >>> round(jc.metrics.subspace_error(world.truth(0), fragment), 12)
     0.0
     """
     return _mean_over_clients(_client_subspace_error, truth, fragment)
@@ -254,21 +246,12 @@ def support_leakage(truth: Any, fragment: Any) -> float:
     ----------
     truth : Truth or sequence of Truth
     fragment : Fragment, sequence of Fragment, or mapping from client to Fragment
-        Matched to the truths by the client's name.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
-    >>> from jigsaw_crl import Fragment
-    >>> from jigsaw_crl.truth.metrics import support_leakage
-    >>> from jigsaw_crl.truth.simulate import setting
-    >>> truth = setting("A", seed=0).truth(0)
-    >>> exact = Fragment(truth.client, "paper", truth.labels, truth.blocks, truth.block_order,
-    ...                  basis=truth.Q)
-    >>> support_leakage(truth, exact)
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> jc.metrics.support_leakage(world.truth(0), jc.recover_fragment(world.client(0)))
     0.0
     """
     return _mean_over_clients(_client_support_leakage, truth, fragment)
@@ -284,7 +267,6 @@ def latent_correlation(truth: Any, fragment: Any) -> float:
     ----------
     truth : Truth or sequence of Truth
     fragment : Fragment, sequence of Fragment, or mapping from client to Fragment
-        Matched to the truths by the client's name.
 
     Returns
     -------
