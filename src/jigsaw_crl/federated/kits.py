@@ -42,19 +42,11 @@ PERMISSIONS: dict[str, Any] = {
     "format_version": "1.0",
     "permissions": {
         ROLE: {
-            "submit_job": "any",
-            "clone_job": "none",
-            "manage_job": "any",
-            "download_job": "none",
-            "view": "any",
-            "operate": "none",
-            "shell_commands": "none",
-            "byoc": "none",
-            "server-predeployed-flwr": "none",
+            **dict.fromkeys(("submit_job", "manage_job", "view"), "any"),
+            **dict.fromkeys(("clone_job", "download_job", "operate", "shell_commands"), "none"),
+            **dict.fromkeys(("byoc", "server-predeployed-flwr"), "none"),
         },
-        "org_admin": "none",
-        "lead": "none",
-        "member": "none",
+        **dict.fromkeys(("org_admin", "lead", "member"), "none"),
     },
 }
 """Who starts rounds may submit, watch and stop a job: no code, no shell, no remote restart."""
@@ -327,7 +319,7 @@ def days_left(certificate: bytes) -> int:
 
 def members(folder: Path) -> list[Member]:
     """The authority and every participant of a federation."""
-    project, listed = _opened(folder)
+    project, _, listed = _opened(folder)
     authority = _of_federation(folder, folder / "authority" / PROJECT / "state" / "cert.json")
     found = [Member("authority", "authority", days_left(authority["root_cert"].encode()))]
     kinds = {"server": "coordinator", "admin": "admin", "client": "site"}
@@ -336,11 +328,9 @@ def members(folder: Path) -> list[Member]:
         base = "server.crt" if kind == "coordinator" else "client.crt"
         path = folder / "kits" / name / "startup" / base
         days = days_left(path.read_bytes()) if path.is_file() else None
-        state = ""
-        if kind == "site":
-            state = "listed" if name in listed.get("sites", ()) else "not listed"
-            state = "revoked" if name in listed.get("revoked", ()) else state
-        found.append(Member(name, kind, days, state))
+        state = "listed" if name in listed["sites"] else "not listed"
+        state = "revoked" if name in listed.get("revoked", ()) else state
+        found.append(Member(name, kind, days, state if kind == "site" else ""))
     return found
 
 
@@ -348,7 +338,7 @@ def add_site(folder: Path, site: str) -> Path:
     """Make the kit of a new site, and add it to the coordinator's list; returns the kit."""
     require_nvflare()
     check_name(site, "site")
-    project, listed = _opened(folder)
+    project, file, listed = _opened(folder)
     if site in {one["name"] for one in project["participants"]}:
         raise InputError(
             f"the federation has a participant {site!r} already",
@@ -364,7 +354,7 @@ def add_site(folder: Path, site: str) -> Path:
     _harden_site(kit)
     _restrict(kit)
     sites = [*(one for one in listed["sites"] if one != site), site]
-    _save(folder, project, {**listed, "sites": sites}, pinned=kit)
+    _save(file, {**listed, "sites": sites}, pinned=kit)
     project["participants"].append(new)
     with writable(folder / "project.yml"):
         write_json(folder / "project.yml", project)
@@ -377,7 +367,7 @@ def renew(folder: Path, name: str) -> Path:
     The kit's `local` folder stays as it is. The old certificate is not admitted any more.
     """
     require_nvflare()
-    project, listed = _opened(folder)
+    project, file, listed = _opened(folder)
     own = next((one for one in project["participants"] if one["name"] == name), None)
     kit = folder / "kits" / name
     if own is None:
@@ -399,13 +389,13 @@ def renew(folder: Path, name: str) -> Path:
                 _harden_site(kit)
     _restrict(kit)
     if own["type"] != "server":
-        _save(folder, project, listed, pinned=kit)
+        _save(file, listed, pinned=kit)
     return kit / "startup"
 
 
 def revoke(folder: Path, site: str) -> None:
     """Take a site off the coordinator's list for good: it cannot connect and is never asked."""
-    project, listed = _opened(folder)
+    _, file, listed = _opened(folder)
     revoked = listed.get("revoked", [])
     if site in revoked:
         raise InputError(f"the site {site!r} was revoked already", "Nothing is to do.", path=folder)
@@ -418,7 +408,7 @@ def revoke(folder: Path, site: str) -> None:
     sites = [one for one in listed["sites"] if one != site]
     if not sites:
         raise InputError("it is the last site", "Add another one first.", path=folder)
-    _save(folder, project, {**listed, "sites": sites, "revoked": [*revoked, site]})
+    _save(file, {**listed, "sites": sites, "revoked": [*revoked, site]})
 
 
 @contextlib.contextmanager
@@ -434,15 +424,12 @@ def _new_kit(folder: Path, project: dict[str, Any], own: dict[str, Any]) -> Iter
             shutil.rmtree(made, ignore_errors=True)
 
 
-def _opened(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """NVFlare's project of a federation, and the coordinator's settings."""
+def _opened(folder: Path) -> tuple[dict[str, Any], Path, dict[str, Any]]:
+    """NVFlare's project of a federation, and the file and content of the coordinator's settings."""
     project = _of_federation(folder, folder / "project.yml")
-    return project, _of_federation(folder, _coordinator_file(folder, project))
-
-
-def _coordinator_file(folder: Path, project: dict[str, Any]) -> Path:
-    server: str = next(one["name"] for one in project["participants"] if one["type"] == "server")
-    return folder / "kits" / server / "local" / COORDINATOR_FILE
+    server = next(one["name"] for one in project["participants"] if one["type"] == "server")
+    file = folder / "kits" / server / "local" / COORDINATOR_FILE
+    return project, file, _of_federation(folder, file)
 
 
 def _of_federation(folder: Path, path: Path) -> dict[str, Any]:
@@ -457,14 +444,11 @@ def _of_federation(folder: Path, path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _save(
-    folder: Path, project: dict[str, Any], listed: dict[str, Any], *, pinned: Path | None = None
-) -> None:
+def _save(path: Path, listed: dict[str, Any], *, pinned: Path | None = None) -> None:
     """Write the coordinator's settings, with the certificate of a new kit."""
     if pinned is not None:
         digest = certificate_digest((pinned / "startup" / "client.crt").read_bytes())
         known = listed.get("certificates", {})
         listed = {**listed, "certificates": {**known, pinned.name: digest}}
-    path = _coordinator_file(folder, project)
     with writable(path):
         write_json(path, listed, private=True)

@@ -162,13 +162,12 @@ def start_command(kit: Path) -> list[str]:
 
 def _common_name(certificate: Path) -> str:
     from cryptography import x509  # an optional dependency
-    from cryptography.x509.oid import NameOID
 
     with readable(certificate):
         pem = certificate.read_bytes()
     try:
         subject = x509.load_pem_x509_certificate(pem).subject
-        return str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+        return str(subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value)
     except (IndexError, ValueError):
         raise InputError(
             "this is not a certificate", "Copy the kit again.", path=certificate
