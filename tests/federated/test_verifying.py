@@ -110,7 +110,6 @@ SIGNED, FILES = "signature of the coordinator", "files"
                 "digests of the fragments",
                 "signatures of the sites",
                 "fragment client-1.signed.json",
-                "verdicts",
             },
         ),
         (
