@@ -41,20 +41,13 @@ TOGETHER = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Upper bounds of effects, rows the ancestor, columns the descendant, shape (p, p).
+    """Upper bounds of effects, rows the ancestor, columns the descendant, shape (p, p)."""
 
-    Parameters
-    ----------
-    value : array
-        NaN where no client measured the pair.
-    in_sd : array of bool
-        The unit is a standard deviation; a share of the change elsewhere.
-    stated : array of bool
-        Some client states from exact moments that there is no effect.
-    """
-
+    # NaN where no client measured the pair.
     value: FloatArray
+    # The unit is a standard deviation; a share of the change elsewhere.
     in_sd: BoolArray
+    # Some client states from exact moments that there is no effect.
     stated: BoolArray
 
     def room(self, smallest: float | None) -> FloatArray:

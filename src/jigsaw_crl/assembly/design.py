@@ -69,8 +69,8 @@ class Proposal:
     withheld : tuple of str
         Sites whose evidence is withheld because the system is not linear. Hard interventions that
         shift the mean settle there, or at a new site, what no other data do.
-    more_rows : tuple of str
-        Where more rows may settle open pairs instead, and why not more, in sentences.
+    more_rows : str
+        Where more rows may settle open pairs instead, in a sentence; empty if nowhere.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Proposal:
     hard: tuple[str, ...] = ()
     at_most: bool = False
     withheld: tuple[str, ...] = ()
-    more_rows: tuple[str, ...] = ()
+    more_rows: str = ""
 
     @property
     def kinds(self) -> str:
@@ -196,19 +196,12 @@ def next_client(
         hard=tuple(order.labels[i] for i in chosen if search.make_hard[i]),
         at_most=weighs and not search.outlook.words.any_speaks,
         withheld=tuple(sorted(order.use.withheld)) if weighs else (),
-        more_rows=_more_rows(order) if weighs else (),
+        more_rows=_more_rows(order) if weighs else "",
     )
 
 
 class SiteSearch:
-    """The search for the labels of a client, and the chances of what it finds.
-
-    Parameters
-    ----------
-    order : GlobalOrder
-    seed, cost, cannot
-        As for `next_client`.
-    """
+    """The search for the labels of a client; options as for `next_client`."""
 
     def __init__(
         self,
@@ -336,43 +329,17 @@ def _hard_labels(order: GlobalOrder) -> BoolArray:
     return np.asarray(2 * hard > seen)
 
 
-def _more_rows(order: GlobalOrder) -> tuple[str, ...]:
-    """Where more rows may settle open pairs, and why not more, in sentences.
+def _more_rows(order: GlobalOrder) -> str:
+    """Where more rows may settle open pairs, in a sentence; empty if nowhere.
 
-    How many rows it takes is not said: in simulations, numbers of rows for an even chance settled a
-    fifth of the pairs.
+    A client must read the pair, and have it in two districts. How many rows it takes is not said:
+    in simulations, numbers of rows for an even chance settled a fifth of the pairs.
     """
-    is_open = order.verdicts == OPEN
-    seen, heard, read, helped = np.zeros((4, *is_open.shape), dtype=bool)
-    sites = []
+    is_open, found = order.verdicts == OPEN, []
     for rows, claims in zip(order.panel.rows, order.said.claims, strict=True):
-        grid = np.ix_(rows.members, rows.members)
-        reads = claims.says | claims.says.T
-        helps = reads & ~rows.together
-        seen[grid], heard[grid] = True, heard[grid] | (rows.client not in order.use.withheld)
-        read[grid] |= reads
-        helped[grid] |= helps
-        sites.append((-int((helps & is_open[grid]).sum()), rows.client))
-    found = [f"{pluralise(-count, 'pair')} at {site}" for count, site in sorted(sites) if count]
-    told = [f"More rows may settle open pairs: {few(found)}."] if found else []
-    left = is_open & ~helped
-    for why, which in (
-        ("no client has both labels, and only a new client can settle it", ~seen),
-        (
-            "the system is not linear, and hard interventions that shift the mean are needed",
-            seen & ~heard,
-        ),
-        (
-            "no client reads it, because an intervention on one of the two is too weak, moves the "
-            "mean alone, or moves one direction alone",
-            heard & ~read,
-        ),
-        (
-            "hidden causes join the two wherever they are seen, as far as the rows tell, and a new "
-            "client may settle it",
-            heard & read,
-        ),
-    ):
-        if count := int((left & which).sum()):
-            told.append(f"Not by more rows, {pluralise(count, 'pair')}: {why}.")
-    return tuple(told)
+        helps = (claims.says | claims.says.T) & ~rows.together
+        found.append(
+            (int((helps & is_open[np.ix_(rows.members, rows.members)]).sum()), rows.client)
+        )
+    told = [f"{pluralise(n, 'pair')} at {site}" for n, site in sorted(found, reverse=True) if n]
+    return f"More rows may settle open pairs: {few(told)}." if told else ""

@@ -69,43 +69,28 @@ class SiteEffects:
 
 @dataclass(frozen=True, eq=False)
 class PooledEffects:
-    """Effects of all clients together, rows the cause, columns the effect, shape (p, p).
-
-    Parameters
-    ----------
-    labels : tuple of str
-    estimate, error : array
-        NaN where no client says anything, and where the sign of the effect is not determined.
-    unsigned : array
-        Size of the effects whose sign is not determined; NaN elsewhere.
-    sites : array of int
-        Clients that the estimate rests on.
-    heterogeneity : array
-        Probability of a disagreement between the sites as large as theirs by chance; NaN with one.
-    set_aside : array of bool, shape (n_clients, p, p)
-    apart : mapping of str to tuple of int
-        Clients whose effects stand apart in many pairs and are set aside in all: the number of
-        pairs in which they do, and of those that others have too.
-    by_site : SiteEffects
-        In the common direction of every label.
-    oriented : array of bool, shape (p,)
-        Labels whose direction is that of an intervention or of a named sensor; that of others is
-        arbitrary.
-    direction : array, shape (n_clients, p)
-        −1 for labels of a client that were turned, else 1.
-    notes : tuple of str
-    """
+    """Effects of all clients together, rows the cause, columns the effect, shape (p, p)."""
 
     labels: tuple[str, ...]
+    # NaN where no client says anything, and where the sign of the effect is not determined.
     estimate: FloatArray
     error: FloatArray
+    # Size of the effects whose sign is not determined; NaN elsewhere.
     unsigned: FloatArray
+    # Clients that the estimate rests on.
     sites: IntMatrix
+    # Probability of a disagreement between sites as large as theirs by chance; NaN with one site.
     heterogeneity: FloatArray
+    # Shape (n_clients, p, p).
     set_aside: BoolArray
+    # Clients that are set aside in all pairs: in how many they stand apart, and of how many.
     apart: Mapping[str, tuple[int, int]]
+    # In the common direction of every label.
     by_site: SiteEffects
+    # Labels whose direction is that of an intervention or of a named sensor; that of others is
+    # arbitrary, shape (p,).
     oriented: BoolArray
+    # −1 for labels of a client that were turned, else 1, shape (n_clients, p).
     direction: FloatArray
     notes: tuple[str, ...]
 

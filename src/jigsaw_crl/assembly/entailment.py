@@ -117,24 +117,15 @@ class Contradiction(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Facts about ordered pairs.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        The statements.
-    base, denied : array of bool, shape (p, p)
-        Pairs that are, and are not, ancestors by statement, evidence or `reasons`: not closed.
-    doubt : array, shape (p, p)
-        Of base facts, from 0 (certain) to 1; proofs have as little of it as possible.
-    reasons : dict
-        Of the base facts that "one of these is an ancestor" implies.
-    """
+    """Facts about ordered pairs."""
 
     evidence: Evidence
+    # Pairs that are, and are not, ancestors by statement, evidence or `reasons`: not closed.
     base: BoolArray
     denied: BoolArray
+    # Of base facts, from 0 (certain) to 1; proofs have as little of it as possible.
     doubt: FloatArray
+    # Of the base facts that "one of these is an ancestor" implies.
     reasons: dict[tuple[int, int], Reason] = field(default_factory=dict)
     _routes: dict[tuple[int, bool], Routes] = field(default_factory=dict, init=False)
 

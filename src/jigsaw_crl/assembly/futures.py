@@ -174,17 +174,12 @@ class Words:
     So weak interventions, small effects, missed directions and readings that cannot be told apart
     count as often as they do in this study. Where nobody says anything, and from exact moments, a
     word is a true statement.
-
-    Parameters
-    ----------
-    total : array, shape (2, 3, n + 1)
-        Cumulative weights as words on unrelated labels, on ancestors, and on descendants; and of
-        those alone that say something.
-    said : Pooled
-        Arrays of n words.
     """
 
+    # Cumulative weights as words on unrelated labels, on ancestors, and on descendants; and of
+    # those alone that say something, shape (2, 3, n + 1).
     total: FloatArray
+    # Arrays of n words.
     said: Pooled
 
     @classmethod

@@ -37,26 +37,17 @@ LARGEST = 1.0
 
 @dataclass(frozen=True, eq=False)
 class DirectEffects:
-    """Direct effects, rows the cause, columns the effect, shape (p, p).
-
-    Parameters
-    ----------
-    labels : tuple of str
-    weight, error : array
-        NaN for pairs that nobody measured; 0 for those that the order excludes.
-    log_odds : array
-        That there is an edge; −inf where the order excludes it.
-    carried : array
-        The most that paths through pairs that nobody measured can carry.
-    possible, open_pairs : array of bool
-        Pairs that the order does not exclude, and those of them that nobody measured.
-    """
+    """Direct effects, rows the cause, columns the effect, shape (p, p)."""
 
     labels: tuple[str, ...]
+    # NaN for pairs that nobody measured; 0 for those that the order excludes.
     weight: FloatArray
     error: FloatArray
+    # That there is an edge; −inf where the order excludes it.
     log_odds: FloatArray
+    # The most that paths through pairs that nobody measured can carry.
     carried: FloatArray
+    # Pairs that the order does not exclude, and those of them that nobody measured.
     possible: BoolArray
     open_pairs: BoolArray
 

@@ -47,21 +47,9 @@ Witnesses = int | Literal["fifth"] | None
 
 @dataclass(frozen=True)
 class Options:
-    """How fragments are assembled.
+    """How fragments are assembled: see `assemble`.
 
-    Parameters
-    ----------
-    method : {"null-cone", "paper"}
-    seed : int
-        Of the sampler.
-    smallest_effect : float or None
-        The size of effect that matters; see `assemble`.
-    knowledge : Knowledge
-        What the user knows before the data.
-    witnesses : int, "fifth" or None
-        How many clients a verdict must rest on; see `assemble`.
-
-    An `InputError` says which of them is wrong, or does not belong to the method.
+    An `InputError` says which option is wrong, or does not belong to the method.
     """
 
     method: Method = "null-cone"

@@ -25,47 +25,30 @@ __all__ = ["PairTable", "why_stated"]
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """One entry for every ordered pair, rows the ancestor, columns the descendant, shape (p, p).
-
-    Parameters
-    ----------
-    labels, clients : tuple of str
-    verdict : array of int8
-        1 ancestor, 0 not ancestor, -1 undetermined.
-    why : array of int8
-        What the verdict rests on, or why there is none: a `verdict.Why`.
-    probability : array
-    evidence : array
-        Pooled log Bayes factor of "ancestor" against "unrelated"; ±inf for exact facts.
-    yes, no : array of int32
-        Number of clients that say yes, and no.
-    bounds : Bounds
-        The effect that the data exclude.
-    differ : array
-        Log Bayes factor of "sites differ" against "one truth"; NaN for fewer than two sites.
-    rests_on : array of int32
-        Client without which the others would not decide the pair, by number; -1 for none.
-    witnesses : array of int32
-        Number of clients that the verdict rests on, if these are few: see `dissent.Falls`.
-    contested : array of bool
-        Clients that speak against the verdict would decide the opposite among themselves.
-    effects : PooledEffects or None
-        Total effects, from hard interventions.
-    """
+    """One entry for every ordered pair, rows the ancestor, columns the descendant, shape (p, p)."""
 
     labels: tuple[str, ...]
     clients: tuple[str, ...]
+    # 1 ancestor, 0 not ancestor, -1 undetermined; and a `verdict.Why`.
     verdict: npt.NDArray[np.int8]
     why: npt.NDArray[np.int8]
     probability: FloatArray
+    # Pooled log Bayes factor of "ancestor" against "unrelated"; ±inf for exact facts.
     evidence: FloatArray
+    # Number of clients that say yes, and no.
     yes: npt.NDArray[np.int32]
     no: npt.NDArray[np.int32]
+    # The effect that the data exclude.
     bounds: Bounds
+    # Log Bayes factor of "sites differ" against "one truth"; NaN for fewer than two sites.
     differ: FloatArray
+    # Client without which the others would not decide the pair, by number; and how many clients the
+    # verdict rests on, if these are few: see `dissent.Falls`.
     rests_on: npt.NDArray[np.int32]
     witnesses: npt.NDArray[np.int32]
+    # Clients that speak against the verdict would decide the opposite among themselves.
     contested: BoolArray
+    # Total effects, from hard interventions.
     effects: PooledEffects | None
 
     def __post_init__(self) -> None:

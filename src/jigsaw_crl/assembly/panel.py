@@ -34,41 +34,26 @@ MOST_LABELS = 4_000
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What one client sent about its ordered pairs.
-
-    Parameters
-    ----------
-    client : str
-    members : array of int, shape (p,)
-        Position of each of the client's labels among the study's, ascending. All arrays follow it.
-    certain : array of int8, shape (p, p), or None
-        Yes, no or cannot say (1, 0, -1), where the client states rather than weighs.
-    sure : bool
-        The statements come from exact moments.
-    bayes : BayesFactors or None
-        Where the client weighs rather than states.
-    soft : BayesFactors or None
-        The same if no intervention were hard; None where none is said to be.
-    one_of : tuple of (tuple of int, int)
-        Candidates, one of which is an ancestor of the last.
-    together : array of bool, shape (p, p)
-        Pairs that the client puts in one district (or block, where districts are unknown).
-    declared : array of bool, shape (p,)
-        Labels whose interventions are said to change how the target depends on its causes.
-    shares : (array, array), shape (p, p) each, or None
-        For every pair the share of what changed in the column's equation that belongs to the row,
-        and its error; NaN where it was not measured.
-    """
+    """What one client sent about its ordered pairs; all arrays follow `members`."""
 
     client: str
+    # Position of each of the client's labels among the study's, ascending, shape (p,).
     members: IntArray
+    # Yes, no or cannot say (1, 0, -1), where the client states rather than weighs, shape (p, p).
     certain: npt.NDArray[np.int8] | None
+    # The statements come from exact moments.
     sure: bool
+    # Where the client weighs rather than states; and the same if no intervention were hard.
     bayes: BayesFactors | None
     soft: BayesFactors | None
+    # Candidates, one of which is an ancestor of the last.
     one_of: tuple[tuple[tuple[int, ...], int], ...]
+    # Pairs that the client puts in one district (or block, where districts are unknown), (p, p).
     together: BoolArray
+    # Labels whose interventions are said to change how the target depends on its causes, (p,).
     declared: BoolArray
+    # Of each pair the share of what changed in the column's equation that belongs to the row, and
+    # its error; NaN where it was not measured.
     shares: tuple[FloatArray, FloatArray] | None
 
     @classmethod
@@ -241,29 +226,19 @@ FIRST_RATE = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """How a panel is used.
+    """How a panel is used."""
 
-    Parameters
-    ----------
-    weights : array, shape (n_clients,)
-        How far each client counts, from 0 (ignored) to 1.
-    rate : float
-        Error rate of statements that come without log Bayes factors.
-    soft : frozenset of str
-        Labels whose interventions are not believed to be hard.
-    silent : frozenset of (str, str)
-        Client and label: what the client says about pairs of this label does not count.
-    withheld : frozenset of str
-        Clients from which nothing is concluded about ancestors, as when the system is not linear.
-    copies : tuple of tuple of int
-        Clients that sent the same evidence. The first of a group counts, the others do not.
-    """
-
+    # How far each client counts, from 0 (ignored) to 1, shape (n_clients,).
     weights: FloatArray
+    # Error rate of statements that come without log Bayes factors.
     rate: float = FIRST_RATE
+    # Labels whose interventions are not believed to be hard.
     soft: frozenset[str] = frozenset()
+    # Client and label: what the client says about pairs of this label does not count.
     silent: frozenset[tuple[str, str]] = frozenset()
+    # Clients from which nothing is concluded about ancestors, as when the system is not linear.
     withheld: frozenset[str] = frozenset()
+    # Clients that sent the same evidence. The first of a group counts, the others do not.
     copies: tuple[tuple[int, ...], ...] = ()
 
     @classmethod

@@ -168,7 +168,8 @@ def design(
     if lines:
         title, columns = "Pairs that it settles more likely than not", ["ancestor?", "descendant?"]
         told.append(Table(title, [*columns, "chance"], lines, long=True))
-    emit(as_json, document, told, found.more_rows)
+    told += [found.more_rows] if found.more_rows else []
+    emit(as_json, document, told)
 
 
 @command("jigsaw verify result/ --keys site-keys.toml --fragment lab-1.fragment.json")
