@@ -2,8 +2,8 @@
 
     python benchmarks/exact_statements.py --worlds 5
 
-One line per size and coverage: what the clients state (pairs, "one of", spouses) and how much of
-it is false, then the verdicts of the assembled order, and how many studies left exact mode.
+One line per size and coverage: what the clients state and how much of it is false, then the
+verdicts of the assembled order, and how many studies left exact mode.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from reporting import header, options, row
 import jigsaw_crl as jc
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import NO, YES, Fragment
-from jigsaw_crl.truth.simulate.views import Truth
 
 # Latents, clients and coverage: 80 clients in each world family.
 CELLS = (
@@ -26,10 +25,10 @@ CELLS = (
     (300, 10, 0.15),
     (300, 5, 0.3),
 )
-COUNTED = ("no", "yes", "one of", "spouses")
+COUNTED = ("no", "yes")
 
 
-def stated(fragment: Fragment, order: PartialOrder[str], truth: Truth) -> Counter[str]:
+def stated(fragment: Fragment, order: PartialOrder[str]) -> Counter[str]:
     """Number of statements of each kind, and of false ones."""
     counts: Counter[str] = Counter()
     said = fragment.statements
@@ -43,12 +42,6 @@ def stated(fragment: Fragment, order: PartialOrder[str], truth: Truth) -> Counte
                 name = "yes" if code == YES else "no"
                 counts[name] += 1
                 counts[f"false {name}"] += order.is_ancestor(a, d) != (code == YES)
-    for candidates, d in said.one_of:
-        counts["one of"] += 1
-        counts["false one of"] += not any(order.is_ancestor(c, d) for c in candidates)
-    if said.spouses is not None:
-        counts["spouses"] += len(labels) * (len(labels) - 1) // 2
-        counts["false spouses"] += len(said.spouses ^ truth.spouses)
     return counts
 
 
@@ -63,8 +56,8 @@ def main() -> None:
         for seed in range(given.seed, given.seed + given.worlds):
             world = jc.simulate.random_world(p, n_clients, q, seed=seed, graph=given.graph)
             fragments = [jc.recover_fragment(c) for c in world.clients()]
-            for k, fragment in enumerate(fragments):
-                total += stated(fragment, world.order, world.truth(k))
+            for fragment in fragments:
+                total += stated(fragment, world.order)
             order = jc.assemble(fragments)
             found = jc.metrics.verdict_counts(world.order, order)
             total["verdicts"] += found.yes + found.no
