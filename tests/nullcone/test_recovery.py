@@ -42,6 +42,7 @@ def test_exact_moments_give_blocks_order_and_districts_of_every_client(p, kind):
 
 
 def test_exact_statements_are_true_and_none_is_missing_across_districts():
+    said = inside = 0
     for seed in range(12):
         world = jc.simulate.random_world(14, 4, 0.6, seed=53_000 + seed)
         for k in range(world.n_clients):
@@ -51,6 +52,11 @@ def test_exact_statements_are_true_and_none_is_missing_across_districts():
             assert (ancestor[statements.ancestor == 1]).all()
             assert not (ancestor[statements.ancestor == 0]).any()
             assert ((statements.ancestor == -1) <= same).all()
+            off = same & ~np.eye(len(same), dtype=bool)
+            inside += int(off.sum())
+            said += int((statements.ancestor[off] != -1).sum())
+    # Zeros inside a district exclude some ancestors there too.
+    assert said > 0.05 * inside
 
 
 def test_the_exact_basis_spans_the_true_blocks_and_leaks_nothing():

@@ -192,7 +192,7 @@ class Hypotheses:
         """Positions of the rows with this meaning."""
         return np.flatnonzero([row.meaning == meaning for row in self.rows])
 
-    @property
+    @cached_property
     def scales(self) -> tuple[float, ...]:
         """Effect scales of the ancestor rows."""
         return tuple(row.scale for row in self.rows if row.meaning == "ancestor" and row.scale)
@@ -209,10 +209,10 @@ class Hypotheses:
         return np.array([[x in row.free for x in "ij"] for row in self.rows])
 
     @cached_property
-    def components(self) -> tuple[tuple[int, Component], ...]:
+    def components(self) -> tuple[tuple[int, tuple[Multiple, ...]], ...]:
         """All components with the position of their hypothesis; the reference, at −1, first."""
-        own = ((k, c) for k, row in enumerate(self.rows) for c in row.components)
-        return ((-1, self.reference), *own)
+        own = ((k, c.multiples) for k, row in enumerate(self.rows) for c in row.components)
+        return ((-1, self.reference.multiples), *own)
 
     @cached_property
     def priors(self) -> FloatArray:
@@ -227,7 +227,7 @@ class Hypotheses:
 
         `sizes` are the quantities of each pair: see `quantities`.
         """
-        flat = [x for _, c in self.components for x in c.multiples]
+        flat = [x for _, multiples in self.components for x in multiples]
         known = np.stack([sizes[x.of] for x in flat], axis=-1)
         all_of = (known * [x.factor for x in flat]).reshape(len(known), len(self.components), 4)
         return np.ascontiguousarray(all_of[:, :, :3]), np.ascontiguousarray(all_of[:, :, 3])
