@@ -24,10 +24,8 @@ from .client import Client as Client
 from .estimator import BlockRecovery as BlockRecovery
 from .fragment import Fragment as Fragment
 from .fragment import Outcome as Outcome
-from .fragment.reading import load_private as load_private
 from .fragment.reading import read_fragment as read_fragment
 from .fragment.reading import save_fragment as save_fragment
-from .fragment.reading import save_private as save_private
 from .moments import Moments as Moments
 from .pipeline import recover as recover
 from .pipeline import recover_fragment as recover_fragment

@@ -32,8 +32,7 @@ def test_moments_and_fragment_of_a_wide_table(tmp_path, frame, capsys):
     out = capsys.readouterr().out
     assert "1000 rows, 510 features, 4 labels" in out
     assert "510 columns are reduced to 20 directions: 4 that hold the latents and 16" in out
-    own = tmp_path / "own.json"
-    run("fragment", moments, "-o", tmp_path / "a.json", "--private", own)
+    run("fragment", moments, "-o", tmp_path / "a.json")
     assert "reduced-columns" in capsys.readouterr().out
     run("fragment", table, "-o", tmp_path / "b.json")
     sent = [json.loads((tmp_path / f"{x}.json").read_text()) for x in "ab"]

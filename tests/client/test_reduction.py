@@ -93,15 +93,11 @@ def test_the_basis_and_the_latents_are_those_of_the_columns():
         fragment.transform(frames["control"][names[::-1]])
 
 
-def test_a_finding_says_what_was_reduced_and_a_sites_own_file_keeps_the_directions(tmp_path):
-    regimes = wide_regimes(600)
-    fragment = jc.recover_fragment(client_from(regimes))
+def test_a_finding_says_what_was_reduced():
+    fragment = jc.recover_fragment(client_from(wide_regimes(600)))
     (finding,) = (f for f in fragment.findings if f.check == "reduced-columns")
     assert finding.message.startswith("600 columns are reduced to 21 directions")
     assert "single columns are not checked" in finding.message
-    again = jc.load_private(jc.save_private(fragment, tmp_path / "own.json"))
-    rows = regimes["control"]
-    np.testing.assert_allclose(again.transform(rows), fragment.transform(rows), rtol=1e-12)
 
 
 def test_a_refused_label_leaves_the_directions_of_the_others():

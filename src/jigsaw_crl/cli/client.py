@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import check_output, is_document, write_text
+from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.terminal import note, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
@@ -186,7 +186,6 @@ def fragment(
     table: Path,
     *,
     output: Path | None = None,
-    private: Path | None = None,
     sign: Path | None = None,
     study: str | None = None,
     round_name: str | None = None,
@@ -211,26 +210,21 @@ def fragment(
     """
     from jigsaw_crl.federated.disclosure import check_rows, rounded, shown, with_rows_left_out
     from jigsaw_crl.federated.signing import sign_fragment
-    from jigsaw_crl.fragment.reading import is_fragment, save_private
+    from jigsaw_crl.fragment.reading import is_fragment
     from jigsaw_crl.pipeline import recover_fragment
 
     options = opt.method_options(method, tau, confounding=confounding, rank_one=rank_one)
-    if output is None and private is None and not show:
+    if output is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     if output is not None:
         inputs = [table, sign]
         check_output(output, is_fragment, inputs=inputs, force=force, what="a fragment")
-    if private is not None:
-        own = is_document("private-fragment")
-        check_output(private, own, inputs=[table, sign, output], force=force, what="of this kind")
     key = _signing_key(sign, study, round_name)
     kinds = opt.kinds_of(interventions, method)
     client, noticed = _read(table, kinds, {**reading, "name": name, "n_latent": n_latent})
     with working("recovering"):
         piece = recover_fragment(client, **options)
     piece = with_rows_left_out(piece, noticed)
-    if private is not None:
-        save_private(piece, private, force=force)
     check_rows(piece, min_rows)
     if not full_precision:
         piece = rounded(piece)
@@ -248,14 +242,11 @@ def fragment(
     told += [BLOCKS, f"outcome: {piece.outcome}"]
     told += [f"hard interventions: {', '.join(hard_labels)}"] if hard_labels else []
     told += [findings_table(piece.findings)] if piece.findings else []
-    if private is not None:
-        told.append(f"the site's own copy, with the latent directions, written to {private}")
     if output is not None:
         told.append(f"{'signed and ' if key is not None else ''}written to {output}")
     document = {
         "client": piece.client,
         "output": None if output is None else str(output),
-        "private": None if private is None else str(private),
         "signed": key is not None,
         **({"fragment": piece.to_document()} if show else {}),
         "labels": list(piece.labels),

@@ -66,10 +66,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
         "Scheduler of a Dask cluster that reads a folder of Parquet files.",
     ),
     "fragment.output": ("FILE", "Fragment file to write."),
-    "fragment.private": (
-        "FILE",
-        "Also write the site's own copy, with the latents; it is not shared.",
-    ),
     "fragment.sign": ("KEY", "Sign it with this site's private key."),
     "fragment.study": ("NAME", "Study that it is signed for."),
     "fragment.round_name": ("NAME", "Round of the study that it is signed for."),

@@ -1,8 +1,4 @@
-"""The fragment's file: a closed, versioned JSON document without the latent basis.
-
-A site's own file holds it beside the names of the features, the mean of the control rows and the
-directions Q̂, so that latents can be had after a restart. No command takes it for a fragment.
-"""
+"""The fragment's file: a closed, versioned JSON document without the latent basis."""
 
 from __future__ import annotations
 
@@ -33,7 +29,6 @@ __all__ = [
     "FINDINGS_PER_LABEL",
     "FragmentDocument",
     "GroupsDocument",
-    "PrivateDocument",
     "fragment_document",
     "groups_of",
 ]
@@ -258,38 +253,6 @@ class FragmentDocument(Document):
             shares=None if self.shares is None else self.shares.sizes(),
             rank_one=self.rank_one,
         )
-
-
-class PrivateDocument(Document):
-    """The fields of a site's own file: the fragment, and what never leaves the site."""
-
-    kind = "private fragment"
-    remedy = "Recover the fragment at the site again, and save it with `save_private`."
-    # 5,000 directions of 10,000 features, at about 20 characters each.
-    largest_file = 1 << 30
-
-    format: Literal["jigsaw-crl/private-fragment"]
-    version: Literal[1]
-    fragment: FragmentDocument
-    features: list[str] | None
-    centre: list[Number] | None
-    basis: list[list[Number]] = Field(min_length=1)
-
-    def whole(self, path: object | None = None) -> Fragment:
-        """The fragment with its basis; an `InputError` that names `path` for a faulty one."""
-        width = len(self.basis[0])
-        beside = (*self.basis, self.centre, self.features)
-        if width == 0 or any(part is not None and len(part) != width for part in beside):
-            raise InputError("basis, centre and features differ in length", self.remedy, path=path)
-        try:
-            return replace(
-                self.fragment.fragment(path),
-                basis=np.array(self.basis, dtype=np.float64),
-                features=None if self.features is None else tuple(self.features),
-                centre=None if self.centre is None else np.array(self.centre),
-            )
-        except InputError as error:
-            raise error.located(path=path) from None
 
 
 def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -> dict[str, Any]:

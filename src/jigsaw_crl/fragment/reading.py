@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +17,11 @@ __all__ = [
     "fragment_paths",
     "fragments_by_client",
     "is_fragment",
-    "load_private",
     "one_spelling",
     "read_bytes",
     "read_fragment",
     "read_fragment_files",
     "save_fragment",
-    "save_private",
 ]
 
 
@@ -54,59 +51,6 @@ def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) 
     return write_text(target, fragment.to_json())
 
 
-def save_private(fragment: Fragment, path: str | Path, *, force: bool = False) -> Path:
-    """Write a fragment with its latent basis, for the site that recovered it.
-
-    The fragment is one that `recover_fragment` or `recover` returned. An earlier file of this kind
-    is replaced; one of another kind with `force` only. Its owner alone can read the file. Do not
-    share it: it holds the names of the features and the directions of the latents.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import jigsaw_crl as jc
-    >>> world = jc.simulate.setting("A", 0)
-    >>> fragment = jc.recover_fragment(world.client(0, n_samples=500))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = jc.save_private(fragment, Path(folder) / "lab-1.private.json")
-    ...     again = jc.load_private(file)
-    >>> rows, _ = world.rows(0, 9)
-    >>> bool((again.transform(rows) == fragment.transform(rows)).all())
-    True
-    """
-    if fragment.basis is None:
-        raise InputError(
-            "the fragment has no latent basis to save",
-            "Save it where it was recovered: a fragment that was sent or loaded has none.",
-            client=fragment.client,
-        )
-    target = Path(path)
-    check_output(target, is_document("private-fragment"), force=force, what="a private fragment")
-    document = {
-        "format": "jigsaw-crl/private-fragment",
-        "version": 1,
-        "fragment": fragment.to_document(),
-        "features": None if fragment.features is None else list(fragment.features),
-        "centre": None if fragment.centre is None else fragment.centre.tolist(),
-        "basis": fragment.basis.tolist(),
-    }
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return write_text(target, text, private=True)
-
-
-def load_private(path: str | Path) -> Fragment:
-    """A fragment with its latent basis, as `save_private` wrote it.
-
-    `save_private` has an example.
-    """
-    # Imported here for start-up time: it loads pydantic.
-    from jigsaw_crl.fragment.file import PrivateDocument
-
-    given = Path(path)
-    return PrivateDocument.from_file(given).whole(given)
-
-
 def is_fragment(seen: bytes) -> bool:
     """Does a file with this beginning hold a fragment?"""
     return is_document("fragment", "signed-fragment")(seen)
@@ -122,7 +66,16 @@ def read_fragment_files(
 def read_fragment(path: str | Path, if_signed: str = WITH_KEYS) -> Fragment:
     """Read one unsigned fragment; everything in it is checked.
 
-    `if_signed` says what to do about a signed one; `save_fragment` has an example.
+    `if_signed` says what to do about a signed one.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> try:
+    ...     jc.read_fragment("lab-1.fragment.json")
+    ... except jc.InputError as error:
+    ...     print(error)
+    file 'lab-1.fragment.json': there is no such file. Check the path.
     """
     data = read_bytes(path)
     if is_document("signed-fragment")(data):
