@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.nullcone.changes import Changes
+from jigsaw_crl.nullcone.changes import Changes, fits
 from jigsaw_crl.nullcone.nonlinear import combined
-from jigsaw_crl.nullcone.one_latent import fits
 from jigsaw_crl.nullcone.peeling import peel
 from jigsaw_crl.truth.simulate import Intervention, random_world, world_from_graph
 

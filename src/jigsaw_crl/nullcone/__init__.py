@@ -14,7 +14,6 @@
 `structure`      districts, ancestry, blocks
 `nonlinear`      systems that are not linear, read by hard interventions that shift the mean
 `changes`        what their regimes changed, with copies that show its errors
-`one_latent`     how well a regime fits "one latent moved"
 `peeling`        their labels, from the last effects up
 `basis`          the functionals Q̂ that read the latents
 `recovery`       a client in, a fragment out

@@ -31,8 +31,7 @@ from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import Hypotheses
-from jigsaw_crl.nullcone.changes import Changes, changes_of
-from jigsaw_crl.nullcone.one_latent import fits
+from jigsaw_crl.nullcone.changes import Changes, changes_of, fits
 from jigsaw_crl.nullcone.peeling import Peeled, peel
 
 __all__ = [

@@ -36,15 +36,23 @@ averaged by their weights. The log weight is what stands against each removal, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import chdtri, expit, logsumexp
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.evidence.priors import PAIR_COST
-from jigsaw_crl.nullcone.changes import REPLICAS, Changes
-from jigsaw_crl.nullcone.one_latent import CLOSE, ROUGH, ascend, starts, tail_of, unit
+from jigsaw_crl.nullcone.changes import (
+    CLOSE,
+    REPLICAS,
+    ROUGH,
+    Changes,
+    ascend,
+    starts,
+    tail_of,
+    unit,
+)
 
 __all__ = ["Peeled", "peel"]
 
@@ -195,17 +203,6 @@ class _Path:
     against: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class _Told:
-    """What a whole path says, and its log weight."""
-
-    path: _Path
-    score: float
-    factors: FloatArray
-    value: FloatArray
-    error: FloatArray
-
-
 class _Client:
     """A client and the copies of its moments."""
 
@@ -267,8 +264,8 @@ class _Client:
             out.append(_Path((*path.order, label), *total, rest, readers, over, fit, against))
         return out
 
-    def told(self, path: _Path) -> _Told:
-        """What the readers of a whole path say."""
+    def told(self, path: _Path) -> tuple[float, Peeled]:
+        """The log weight of a whole path, and what its readers say."""
         h, changes = path.readers, self.changes
         t = self.d @ np.swapaxes(h, 1, 2)
         image = np.einsum("cjab,cib->cjia", self.D, h, optimize=True)
@@ -287,17 +284,17 @@ class _Client:
         pairs = none + np.logaddexp(0.0, either)
         score = SHARED * (float(pairs[before.T].sum()) - path.misfit) - path.cost
         found = np.where(before, path.against, _doubted(found, path.fit))
-        value = np.where(before, 0.0, t[0])
-        return _Told(path, score, found, value, np.where(before, np.nan, error))
+        value, error = np.where(before, 0.0, t[0]), np.where(before, np.nan, error)
+        return score, Peeled(found, h[0], path.fit, value, error, path.order)
 
-    def search(self) -> list[_Told]:
-        """Orders, best first."""
+    def search(self) -> list[tuple[float, Peeled]]:
+        """Orders with their log weights, best first."""
         paths = [self.start()]
         for _ in range(len(self.changes.d)):
             found = [new for path in paths for new in self.onward(path)]
             paths = sorted(found, key=lambda x: x.cost)[:ORDERS]
             paths = [x for x in paths if x.cost < paths[0].cost + BEHIND]
-        return sorted((self.told(x) for x in paths), key=lambda x: -x.score)
+        return sorted((self.told(x) for x in paths), key=lambda x: -x[0])
 
 
 def _doubted(factors: FloatArray, p: FloatArray) -> FloatArray:
@@ -336,14 +333,11 @@ def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:
     scales : tuple of float
         Effect scales τ of the hypotheses.
     """
-    orders = _Client(changes, scales).search()
-    best = orders[0]
-    weight = np.exp(np.array([x.score for x in orders]) - best.score)
+    scores, orders = zip(*_Client(changes, scales).search(), strict=True)
+    weight = np.exp(np.array(scores) - scores[0])
     weight /= weight.sum()
     # Probabilities are averaged, not factors: an order that hardly fits must not decide.
-    every = np.stack([np.clip(x.factors, -MOST, MOST) for x in orders])
+    every = np.stack([np.clip(x.log_factors, -MOST, MOST) for x in orders])
     yes = np.einsum("o,o...->...", weight, expit(every))
     no = np.einsum("o,o...->...", weight, expit(-every))
-    path = best.path
-    factors = np.log(yes) - np.log(no)
-    return Peeled(factors, path.readers[0], path.fit, best.value, best.error, path.order)
+    return replace(orders[0], log_factors=np.log(yes) - np.log(no))
