@@ -11,9 +11,9 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
-from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.dissent import Falls
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.suspicions import find_copies
 from jigsaw_crl.assembly.verdict import OPEN, Why
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.linearity import clients_against_linearity as leaning_clients
+from jigsaw_crl.assembly.suspicions import clients_against_linearity as leaning_clients
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.diagnostics.findings import finding
 

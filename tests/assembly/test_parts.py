@@ -7,6 +7,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly import panel as panels
+from jigsaw_crl.assembly import suspicions
 from jigsaw_crl.base.errors import InputError
 
 WORLD = jc.simulate.random_world(16, 8, 0.5, 11)
@@ -97,12 +98,11 @@ def test_algorithm_3_samples_nothing_and_takes_any_number(many, exact):
 
 
 def test_copies_are_found_by_a_part_of_their_numbers(pieces, monkeypatch):
-    from jigsaw_crl.assembly import copies
 
     twin = jc.Fragment.from_document({**pieces[0].to_document(), "client": "twin", "findings": []})
     given = [*pieces, twin]
-    monkeypatch.setattr(copies, "MOST_COMPARED", 60)
-    assert copies.find_copies(panels.read_fragments(given)) == ((0, len(pieces)),)
+    monkeypatch.setattr(suspicions, "MOST_COMPARED", 60)
+    assert suspicions.find_copies(panels.read_fragments(given)) == ((0, len(pieces)),)
 
 
 def test_a_study_too_large_to_weigh_hidden_causes_says_so(pieces, monkeypatch):

@@ -4,8 +4,8 @@
 `panel`         what the clients sent, never edited, and how far it is used
 `evidence`      what each client says under a use, and all of them together
 `missed`        how often a second direction is missed, estimated from the study
-`copies`, `linearity`, `dissent`  clients that sent the same, contradict the model,
-                or stand against the others
+`suspicions`    clients that sent the same, or contradict a linear system
+`dissent`       clients that stand against the others
 `posterior/`    probabilities of orders, and trust in each client
 `entailment`    what follows from facts, and how
 `verdict`       the answers, and `decide`: the one rule of a verdict

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jigsaw_crl.assembly.bounds import effect_bounds
-from jigsaw_crl.assembly.copies import find_copies
 from jigsaw_crl.assembly.dissent import (
     Falls,
     differing_labels,
@@ -31,13 +30,13 @@ from jigsaw_crl.assembly.dissent import (
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
 from jigsaw_crl.assembly.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.linearity import clients_against_linearity, is_bent
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
+from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding

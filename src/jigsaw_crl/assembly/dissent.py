@@ -98,8 +98,6 @@ LEAST_CHANCE = 1e-3
 # Log Bayes factor from which what one client says is clear. Of 1,302 right "yes" and 5,142 right
 # "no" outside chains, one was opposed so clearly.
 CLEAR = 4.0
-# Largest group of clients that is left out together.
-MOST_GROUP = 10
 # Numbers that are kept at once while the largest terms are looked for.
 MOST_ENTRIES = 20_000_000
 
@@ -173,10 +171,10 @@ class Falls:
         """How many clients a decided pair rests on, if these are few, shape (p, p).
 
         The smallest number of clients without which the others may not decide the pair; no smaller
-        group changes the verdict (`worst`). Groups up to a fifth of the clients (and `MOST_GROUP`)
-        are tried; 0 if none of them changes the verdict, and for open pairs.
+        group changes the verdict (`worst`). Groups up to a fifth of the clients are tried; 0 if
+        none of them changes the verdict, and for open pairs.
         """
-        changes, speak = self.worst(min(-(-len(self.counting) // 5), MOST_GROUP))
+        changes, speak = self.worst(-(-len(self.counting) // 5))
         out = np.zeros(self.verdicts.shape, dtype=np.int32)
         for size, change in enumerate(changes):
             out[self.by(change, speak > size) & (out == 0)] = size
@@ -227,7 +225,7 @@ def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]
     two.
     """
     fifth = asked == "fifth"
-    most = min(max(len(falls.counting) // 5, 1), MOST_GROUP) if asked == "fifth" else asked - 1
+    most = max(len(falls.counting) // 5, 1) if asked == "fifth" else asked - 1
     changes, speak = falls.worst(most)
     size = np.clip(speak // 5, 1, most) if fifth else np.full(speak.shape, most)
     change = np.take_along_axis(changes, size[None], axis=0)[0]
@@ -269,11 +267,6 @@ def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
 
 # -- one truth ------------------------------------------------------------------------------------
 
-# Log Bayes factor above which a label counts as a cause that may be hidden from a client.
-PROBABLE = -1.0
-# The integral over the share of sites is exact for twice as many sites, less one.
-NODES = 10
-
 
 def sites_differ(evidence: Evidence) -> FloatArray:
     """Log Bayes factors of "sites differ" against "one truth", shape (p, p).
@@ -288,9 +281,10 @@ def sites_differ(evidence: Evidence) -> FloatArray:
     sites.
     """
     p, scales = len(evidence.labels), evidence.n_scales
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     above = _probable(evidence)
     said = [(c.members, *_counted(c, above)) for c in evidence.claims if c.bayes is not None]
+    # Enough that the integral, of a polynomial in θ with the degree of the sites, is exact.
+    nodes, weights = np.polynomial.legendre.leggauss(len(said) // 2 + 1)
     heard, one = np.zeros((p, p), dtype=np.int64), np.zeros((scales, p, p))
     for members, x, says in said:
         one[:, members[:, None], members] += x
@@ -336,7 +330,7 @@ def _probable(evidence: Evidence) -> BoolArray:
     """
     x, has = evidence.pooled.log_factor(), (evidence.panel.where >= 0).astype(np.int64)
     unsaid = (has.T @ has > 0) & (evidence.pooled.n_clients == 0)
-    return np.asarray((x - np.logaddexp(0.0, x.T) > PROBABLE) & ~unsaid)
+    return np.asarray((x - np.logaddexp(0.0, x.T) > -LEAST_AGAINST) & ~unsaid)
 
 
 def _counted(c: Claims, above: BoolArray) -> tuple[FloatArray, BoolArray]:

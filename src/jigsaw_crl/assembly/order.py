@@ -17,11 +17,11 @@ from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects, pool_effects
 from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
-from jigsaw_crl.assembly.linearity import is_bent
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, Use
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode
 from jigsaw_crl.assembly.posterior.model import OrderModel
+from jigsaw_crl.assembly.suspicions import is_bent
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Decided, Verdict, Why, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
