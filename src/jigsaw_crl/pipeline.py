@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
+from scipy.stats import combine_pvalues
+
 from jigsaw_crl import baseline
 from jigsaw_crl.assembly import GlobalOrder, conclude
 from jigsaw_crl.assembly.order import Options as AssemblyOptions
@@ -31,7 +33,7 @@ from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study, usable
 from jigsaw_crl.fragment.fragment import Fragment, RankOne
 from jigsaw_crl.fragment.latents import in_columns
-from jigsaw_crl.nullcone.nonlinear import DOUBTED, combined
+from jigsaw_crl.nullcone.nonlinear import DOUBTED
 from jigsaw_crl.nullcone.reading import Sight
 from jigsaw_crl.nullcone.recovery import Confounding, Recovery
 from jigsaw_crl.result.provenance import provenance_of
@@ -271,7 +273,8 @@ def _bent_too(recovered: Iterable[Recovered]) -> dict[int, Sight]:
     open_ = {k: (own, report) for k, (own, report) in both.items() if own.contradicts}
     bent = any(own.nonlinear is not None for own, _ in both.values())
     bent |= any(f.check == "light-tails" for _, report in open_.values() for f in report.findings)
-    bent |= combined([own.chance_linear for own, _ in open_.values()]) < DOUBTED
+    chances = [own.chance_linear for own, _ in open_.values()]
+    bent |= bool(chances) and float(combine_pvalues(chances).pvalue) < DOUBTED
     return {k: own.reading.sight for k, (own, _) in open_.items()} if bent else {}
 
 

@@ -7,7 +7,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.nullcone.changes import Changes, fits
-from jigsaw_crl.nullcone.nonlinear import combined
 from jigsaw_crl.nullcone.peeling import peel
 from jigsaw_crl.truth.simulate import Intervention, random_world, world_from_graph
 
@@ -225,9 +224,3 @@ def test_bends_that_only_means_show_are_not_taken_for_offsets_of_batches(system)
     checks = {f.check for f in result.diagnostics}
     assert "nonlinear-response" in checks
     assert not checks & {"not-hard", "batch-offset"}
-
-
-def test_fishers_combination_of_chances():
-    assert combined([]) == 1.0
-    assert combined([0.03]) == pytest.approx(0.03)
-    assert combined([0.05, 0.05]) < 0.05 < combined([0.05, 0.9])

@@ -24,7 +24,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.white import White
@@ -34,14 +33,7 @@ from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.changes import Changes, changes_of, fits
 from jigsaw_crl.nullcone.peeling import Peeled, peel
 
-__all__ = [
-    "BENT",
-    "DOUBTED",
-    "SHIFTED",
-    "Nonlinear",
-    "combined",
-    "read_nonlinear",
-]
+__all__ = ["BENT", "DOUBTED", "SHIFTED", "Nonlinear", "read_nonlinear"]
 
 # Chance that a linear client is peeled, over all its regimes; and the same where effects run both
 # ways, which is then the chance that a false claim is not named.
@@ -85,10 +77,10 @@ class Nonlinear:
     which: list[int]
     functionals: FloatArray
 
-    def _spread(self, table: FloatArray, fill: float = np.nan) -> FloatArray:
+    def _spread(self, table: FloatArray) -> FloatArray:
         """A table of the peeled labels as one of all labels; NaN for labels that are not read."""
         p = len(self.read)
-        out = np.full((*table.shape[:-2], p, p), fill)
+        out = np.full((*table.shape[:-2], p, p), np.nan)
         out[..., np.array(self.which)[:, None], np.array(self.which)] = table
         out[..., ~self.read, :] = np.nan
         out[..., :, ~self.read] = np.nan
@@ -176,13 +168,6 @@ def read_nonlinear(
     read[which] = ~left
     found = Nonlinear(read, bends, rest, peeled, which.tolist(), peeled.readers @ W)
     return found, fit.chance
-
-
-def combined(chances: list[float]) -> float:
-    """Fisher's combination of independent tail probabilities; 1 of none."""
-    if not chances:
-        return 1.0
-    return float(chdtrc(2.0 * len(chances), -2.0 * np.log(np.maximum(chances, 1e-300)).sum()))
 
 
 def _aside(changes: Changes, peeled: Peeled) -> BoolArray:

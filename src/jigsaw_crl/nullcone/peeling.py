@@ -211,12 +211,6 @@ class _Client:
         self.d, self.D = changes.replicas()
         self.w = changes.w_mean, changes.w_cov
 
-    def start(self) -> _Path:
-        copies, r, p = self.d.shape
-        B = np.broadcast_to(np.eye(p), (copies, p, p))
-        tables = np.zeros(r), np.ones(r), np.zeros((len(self.scales), r, r))
-        return _Path((), 0.0, 0.0, B, np.zeros((copies, r, p)), *tables)
-
     def onward(self, path: _Path) -> list[_Path]:
         """The path with one more label removed: the best one, and those that conflict with it."""
         left = np.setdiff1d(np.arange(len(self.changes.d)), path.order)
@@ -289,8 +283,11 @@ class _Client:
 
     def search(self) -> list[tuple[float, Peeled]]:
         """Orders with their log weights, best first."""
-        paths = [self.start()]
-        for _ in range(len(self.changes.d)):
+        copies, r, p = self.d.shape
+        B = np.broadcast_to(np.eye(p), (copies, p, p))
+        tables = np.zeros(r), np.ones(r), np.zeros((len(self.scales), r, r))
+        paths = [_Path((), 0.0, 0.0, B, np.zeros((copies, r, p)), *tables)]
+        for _ in range(r):
             found = [new for path in paths for new in self.onward(path)]
             paths = sorted(found, key=lambda x: x.cost)[:ORDERS]
             paths = [x for x in paths if x.cost < paths[0].cost + BEHIND]
@@ -333,11 +330,11 @@ def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:
     scales : tuple of float
         Effect scales τ of the hypotheses.
     """
-    scores, orders = zip(*_Client(changes, scales).search(), strict=True)
-    weight = np.exp(np.array(scores) - scores[0])
+    orders = _Client(changes, scales).search()
+    weight = np.exp(np.array([score for score, _ in orders]) - orders[0][0])
     weight /= weight.sum()
     # Probabilities are averaged, not factors: an order that hardly fits must not decide.
-    every = np.stack([np.clip(x.log_factors, -MOST, MOST) for x in orders])
+    every = np.stack([np.clip(x.log_factors, -MOST, MOST) for _, x in orders])
     yes = np.einsum("o,o...->...", weight, expit(every))
     no = np.einsum("o,o...->...", weight, expit(-every))
-    return replace(orders[0], log_factors=np.log(yes) - np.log(no))
+    return replace(orders[0][1], log_factors=np.log(yes) - np.log(no))
