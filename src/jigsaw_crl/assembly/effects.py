@@ -21,7 +21,6 @@ clients are estimates of one quantity. For each pair:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -260,9 +259,9 @@ def _with_one_sign(
     for a, d in np.argwhere(touched & ~np.isnan(value).all(axis=0)).tolist():
         sites = np.flatnonzero(~np.isnan(value[:, a, d])).tolist()
         mask = {k: masks[k, d] ^ (masks[k, a] if of_cause else 0) for k in sites}
-        weights = Counter[int]()
+        weights: dict[int, float] = {}
         for k in sites:
-            weights[mask[k]] += float(precision(error[k, a, d]))  # type: ignore[assignment]
+            weights[mask[k]] = weights.get(mask[k], 0.0) + float(precision(error[k, a, d]))
         kept = 0 if 0 in weights else max(weights, key=lambda m: (weights[m], m))
         unsure[a, d] = kept != 0
         value[[k for k in sites if mask[k] != kept], a, d] = np.nan
