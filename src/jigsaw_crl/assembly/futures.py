@@ -7,7 +7,7 @@ pair get the probabilities
 
     P'(a → d) ∝ P(a → d) e^δ(a, d) ,    P'(d → a) ∝ P(d → a) e^δ(d, a) ,    P'(neither) ∝ rest ,
 
-and `decision.decide` judges P' and E + δ. A pair about which the future says nothing keeps its
+and `verdict.decide` judges P' and E + δ. A pair about which the future says nothing keeps its
 verdict; if it is open, only pairs that are decided by then can imply its answer. The chance of a
 pair is the share of the futures in which it is decided: 0 for all of them without further data.
 """

@@ -94,7 +94,7 @@ def check_copies(clients: Sequence[Client]) -> Iterator[Finding]:
     """Findings about clients whose control rows are those of an earlier one, to the last digit.
 
     Sites that whiten their features make all controls alike: then a regime must be the same too.
-    What is nearly a copy is found from the fragments (`assembly/copies.py`).
+    What is nearly a copy is found from the fragments (`assembly/suspicions.py`).
     """
     for i, client in enumerate(clients):
         size = float(np.trace(client.control.covariance)) / client.n_features
