@@ -60,10 +60,7 @@ class Missed:
 
     @property
     def excuse(self) -> FloatArray:
-        """Probability that a label that shows one direction somewhere has two, shape (p,).
-
-        A label known to have ancestors is excused: a weak direction is weak at all clients.
-        """
+        """Probability that a label that shows one direction somewhere has two, shape (p,)."""
         return np.clip(self.chance, LEAST_LEAN, 1.0)
 
     @property
@@ -174,14 +171,13 @@ class Evidence:
         alike = self.alike
         if not alike.any():
             return self
-        missed, claims = replace(self.missed, ancestry=self.missed.ancestry * ~alike), []
-        for one in self.claims:
-            kept = one.says & ~alike[one.members]
+        claims = list(self.claims)
+        for k, one in enumerate(claims):
             # Statements stay: what a single direction means is decided where they are made.
-            states = one.bayes is None
-            claims.append(
-                one if states else replace(one, evidence=one.evidence.where(kept), says=kept)
-            )
+            if one.bayes is not None:
+                kept = one.says & ~alike[one.members]
+                claims[k] = replace(one, evidence=one.evidence.where(kept), says=kept)
+        missed = replace(self.missed, ancestry=self.missed.ancestry * ~alike)
         return replace(self, claims=tuple(claims), missed=missed)
 
     @property

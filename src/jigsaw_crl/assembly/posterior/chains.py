@@ -28,19 +28,17 @@ Each = Callable[..., Iterable[Any]]
 
 # Of up to ALONE labels a walk takes less time than handing it to a thread.
 N_CHAINS, ALONE = 4, 16
-# Sweeps per half of a chain in the first stage, and of the walks after which weights change.
+# Sweeps per half of a chain in the first stage, of walks after which weights change, and the most.
 # An error of 0.025 needs about 400 independent orders of all chains together.
-FIRST, SHORT = 50, 13
+FIRST, SHORT, MOST_SWEEPS = 50, 13, 16_000
 # Bridges of all chains: about a minute on two cores at 1,000 labels. Of an order with many words
 # (16 at 1,000 labels) a bridge costs more, and goes through more labels.
 BUDGET, FEW_WORDS = 3e8, 5
-MOST_SWEEPS = 16_000
-# Open pairs have a probability between MOVES and 1 − MOVES. After a first walk their bridges alone
-# are proposed.
+# Open pairs have a probability in (MOVES, 1 − MOVES): after a first walk they alone are proposed.
 MOVES = 0.02
 # Chains agree when split-R̂ of the score is below R_HAT, the standard error of the probability of
 # open pairs is ERROR (root mean square), and few open pairs are disputed: those are undetermined.
-R_HAT, ERROR, MOST_DISPUTED = 1.05, 0.02, 0.02
+R_HAT, ERROR, MOST_DISPUTED = 1.05, 0.025, 0.05
 # Least variance of the score within a half. Halves that each stay at one order differ by nothing
 # that matters if their scores differ by less than its root, and R̂ stays finite if by more.
 FLAT = 1e-3
@@ -99,8 +97,8 @@ class Convergence:
 class Posterior:
     """The probability of every ordered pair, and orders drawn with exactly these probabilities.
 
-    Of a few labels all orders are weighed, and both are exact. Otherwise the probabilities come
-    from all sweeps of several chains, and the orders are some of those sweeps, evenly spaced.
+    Of a few labels both are exact. Otherwise the probabilities come from all sweeps of several
+    chains, and the orders are some of those sweeps, evenly spaced.
 
     Parameters
     ----------
@@ -318,8 +316,7 @@ def _scattered(
 
 
 def _longest(chains: Chains) -> int:
-    """Sweeps per half of the last stage, for a budget of bridges."""
+    """Sweeps per half of the last stage, for a budget of bridges; a flip costs a quarter of one."""
     words = max(chains.up[0].shape[1], FEW_WORDS)
-    # A flip costs about a quarter of a bridge.
-    cost = len(chains.up) * (len(chains.active) + chains.flips / 4)
+    cost = N_CHAINS * (len(chains.active) + chains.flips / 4)
     return int(np.clip(BUDGET * (FEW_WORDS / words) ** 2 / cost, 10, MOST_SWEEPS))

@@ -49,6 +49,9 @@ MIMIC = 0.05
 # Common causes are weighed one by one: labels³ × clients operations, not beyond this.
 MOST_WORK = 3e10
 
+# Log-odds of the most probable common cause of every pair, and what clients say that have it.
+CommonCause = tuple[FloatArray, FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
 class OrderModel:
@@ -93,7 +96,7 @@ class OrderModel:
             return evidence, None
         # A cause that is above j only because i seems to be is no reason to doubt that i is.
         cause = _common_cause(self.said, np.where(self.pooled.n_clients > 0, probability, 0.0))
-        return cause.doubted(evidence, shares), cause
+        return _doubted(evidence, cause, shares), cause
 
     def weights(self, probability: FloatArray | None) -> Weights:
         """What an order is worth, given the probabilities of the round before."""
@@ -107,9 +110,7 @@ class OrderModel:
         if probability is not None:
             hidden, excused = _invisible_share(self.pooled, direct, probability, visible, cost)
         shares = [*(v * (1.0 - hidden) for v in visible), hidden]
-        implied = self.pooled.log_factor(shares, self.said.missed.leans)
-        if cause is not None:
-            implied = cause.doubted(implied, shares)
+        implied = _doubted(self.pooled.log_factor(shares, self.said.missed.leans), cause, shares)
         implied = np.ascontiguousarray(implied - np.where(excused, 0.0, IMPLIED_COST))
         cover = np.ascontiguousarray(direct - cost - implied)
         for matrix in (implied, cover):
@@ -173,27 +174,13 @@ def _invisible_share(
     return np.where(excused, EXCUSED, own), excused
 
 
-@dataclass(frozen=True, eq=False)
-class CommonCause:
-    """The most probable common cause of every pair that would look like ancestry.
-
-    Parameters
-    ----------
-    log_odds : array, shape (p, p)
-        "Unrelated, but below this cause, which looks like ancestry where it is hidden" against
-        "unrelated", from the clients that lack the cause.
-    inside : array, shape (n_scales + 1, p, p)
-        What the clients say that have it.
-    """
-
-    log_odds: FloatArray
-    inside: FloatArray
-
-    def doubted(self, evidence: FloatArray, shares: Shares) -> FloatArray:
-        """`E' = log(e^E + e^(b + x)) − log(1 + e^b)`, x from the clients that have the cause."""
-        there = np.minimum(mixed(self.inside, shares), np.fmax(evidence, 0.0))
-        doubt = np.logaddexp(evidence, self.log_odds + there)
-        return np.asarray(doubt - np.logaddexp(0.0, self.log_odds))
+def _doubted(evidence: FloatArray, cause: CommonCause | None, shares: Shares) -> FloatArray:
+    """`E' = log(e^E + e^(b + x)) − log(1 + e^b)`, b and x from `_common_cause`."""
+    if cause is None:
+        return evidence
+    b, inside = cause
+    doubt = np.logaddexp(evidence, b + np.minimum(mixed(inside, shares), np.fmax(evidence, 0.0)))
+    return np.asarray(doubt - np.logaddexp(0.0, b))
 
 
 def too_many_causes(said: Evidence) -> bool:
@@ -202,7 +189,7 @@ def too_many_causes(said: Evidence) -> bool:
 
 
 def _common_cause(said: Evidence, above: FloatArray) -> CommonCause:
-    """Weigh every label h as a common cause of every pair.
+    """The most probable common cause of every pair, among all labels h.
 
     At a client without h, `H_k = log[1 − s + s e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`,
     with s = `SHOWS` and π the probability that the pair lies in one district there. Where a hard
@@ -215,6 +202,14 @@ def _common_cause(said: Evidence, above: FloatArray) -> CommonCause:
     said : Evidence
     above : array, shape (p, p)
         Probability of every pair that some client has, and 0 elsewhere.
+
+    Returns
+    -------
+    log_odds : array, shape (p, p)
+        "Unrelated, but below this cause, which looks like ancestry where it is hidden" against
+        "unrelated", from the clients that lack the cause.
+    inside : array, shape (n_scales + 1, p, p)
+        What the clients say that have it.
     """
     p, n, trust = len(above), len(said.claims), said.use.weights
     H, single = np.zeros((n, p, p)), np.zeros((n, p, p), dtype=bool)
@@ -252,4 +247,4 @@ def _common_cause(said: Evidence, above: FloatArray) -> CommonCause:
         there = has[k][who[grid]]
         for s in range(said.n_scales):
             inside[s][grid] += np.where(there, trust[k] * claims.evidence.ancestor[s], 0.0)
-    return CommonCause(best, inside)
+    return best, inside

@@ -12,9 +12,9 @@ only if the order holds exactly the pairs that deletion would keep. Neither dire
 or the kept pairs, so each is the inverse of the other and both are proposed with the same
 probability. With a threshold of minus infinity the pair changes alone: a *flip*.
 
-A sweep proposes a bridge for every active pair, and then flips of any pair. Flips are cheap and
-reach every order: most pairs are improbable, but there are many of them, and they change by flips
-alone.
+A sweep proposes a bridge for every active pair, three in four together with that of another active
+pair, and then flips of any pair. Flips are cheap and reach every order: most pairs are improbable,
+but there are many of them, and they change by flips alone.
 """
 
 from __future__ import annotations
@@ -222,23 +222,14 @@ def metropolis(  # type: ignore[no-untyped-def]
                 a, d = pair // p, pair % p
                 first, n, more = n, 0, 0.0
                 if a != d and (step < n_active or _may_flip(up, down, a, d)):
+                    mine = changed[part]
                     n, more = _bridge(
-                        up,
-                        down,
-                        implied,
-                        cover,
-                        ancestry,
-                        changed[part],
-                        a,
-                        d,
-                        threshold,
-                        sides,
-                        masks,
+                        up, down, implied, cover, ancestry, mine, a, d, threshold, sides, masks
                     )
                 if n == 0:
                     break
                 gain += more
-                _apply(up, down, changed[part], n)
+                _apply(up, down, mine, n)
             if n > 0:
                 gain += FACT * (broken - _broken(down, named, targets))
                 u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53

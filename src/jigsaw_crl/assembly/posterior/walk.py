@@ -166,19 +166,9 @@ class Chains:
         kept: int = 0,
         each: Callable[..., Iterable[Any]] = map,
     ) -> tuple[FloatArray, npt.NDArray[np.int32], Words]:
-        """Move every chain through `sweeps` sweeps.
+        """Move every chain through `sweeps` sweeps of `flips` flips (by default `self.flips`).
 
-        Parameters
-        ----------
-        sweeps : int
-        flips : int, optional
-            Flips in a sweep, if not `self.flips`.
-        beta : float
-            Inverse temperature; 1 samples the posterior.
-        kept : int
-            Number of orders of each chain that are returned, evenly spaced, at most one a sweep.
-        each : callable
-            `map`, or that of a pool of threads.
+        `beta` is the inverse temperature, and `each` is `map` or that of a pool of threads.
 
         Returns
         -------
@@ -187,6 +177,7 @@ class Chains:
         counts : array of int32, shape (n, p, p)
             Number of sweeps after which the order had each pair.
         orders : array of uint64, shape (n, kept, p, words)
+            `kept` orders of each chain, evenly spaced, at most one a sweep.
         """
         from jigsaw_crl.assembly.posterior.moves import metropolis
         from jigsaw_crl.base.bitsets import pack

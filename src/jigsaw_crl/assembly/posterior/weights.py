@@ -6,14 +6,10 @@ smaller one (`_heat`), and one that contradicts the rest has none. The order of 
 the weights in turn, so that a few rounds are needed. Of clients that sent the same evidence
 (`copies`) one counts: the one that the others contradict least, so that a client which repeats what
 another says, and lies on some pairs, takes no weight from it.
-
-Two further mechanisms were tried and left out: weights from each client's balanced agreement, and
-a start from the largest party that agrees within itself. See `docs/decisions/doubts.md`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,8 +27,6 @@ __all__ = ["DISAGREEMENT", "Trust", "lacks_common_cause", "weigh_clients"]
 # groups as p² × groups allows, at least in LEAST_GROUPS: the cost stays bounded.
 MOST_GROUPS, MOST_WORK, LEAST_GROUPS = 32, 8_000_000, 8
 ROUNDS = 5
-# Floor of the error rate of statements without one of their own.
-LEAST_RATE = MODEL_ERROR
 # From about a third of the clients on, collusion can no longer be told from consensus.
 DISAGREEMENT = 0.3
 # Factors on a client's evidence that are tried, and what speaks before the data for evidence that
@@ -71,20 +65,17 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
     stating = np.array([c.certain is not None for c in evidence.claims])
     # Two clients that disagree cannot tell which of them is wrong.
     for number in range(ROUNDS if n > 2 else 0):
-        heat, errors, said = np.empty((3, n))
         if stating.any() and use.rate != evidence.use.rate:
             evidence = Evidence.heard(evidence.panel, use)
-        for k, found in _measured(replace(evidence, use=use), rng):
-            heat[k], errors[k], said[k] = found
-        use = replace(
-            use, copies=tuple(tuple(sorted(g, key=lambda k: (errors[k], k))) for g in use.copies)
-        )
+        heat, errors, said = _measured(replace(evidence, use=use), rng)
+        ranked = np.lexsort((np.arange(n), errors)).tolist()
+        use = replace(use, copies=tuple(tuple(sorted(g, key=ranked.index)) for g in use.copies))
         weights, rate = heat * use.shares, use.rate
         change = float(np.abs(weights - use.weights).max())
         asked = float(weights[stating] @ said[stating])
         if asked > 0:
             wrong = float(weights[stating] @ errors[stating])
-            rate = float(np.clip(wrong / asked, LEAST_RATE, 0.45))
+            rate = float(np.clip(wrong / asked, MODEL_ERROR, 0.45))
         use = replace(use, weights=weights, rate=rate)
         if change < 0.02 and (number > 0 or not stating.any()):
             break
@@ -94,14 +85,13 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
     return Trust(evidence.without_single_directions())
 
 
-def _measured(
-    evidence: Evidence, rng: np.random.Generator
-) -> Iterator[tuple[int, tuple[float, float, float]]]:
+def _measured(evidence: Evidence, rng: np.random.Generator) -> FloatArray:
     """Of each client: the factor on its evidence; how many pairs the rest contradicts, of how many.
 
     The rest is the order of all clients but itself.
     """
     n, p = len(evidence.claims), len(evidence.labels)
+    found = np.empty((3, n))
     n_groups = int(min(n, max(LEAST_GROUPS, min(MOST_GROUPS, MOST_WORK // (p * p)))))
     for group in np.array_split(rng.permutation(n), n_groups):
         out = {j for k in group.tolist() for j in evidence.use.with_copies(k)}
@@ -118,7 +108,8 @@ def _measured(
             # from clients that have the cause does not make it a bad one.
             excused = lacks_common_cause(order, claims.members) & ~(theirs | theirs.T)
             use = known & known.T & ~(excused & (np.maximum(x, x.T) > 0))
-            yield k, (_heat(x, theirs, rest[grid], use), float(wrong.sum()), float(known.sum()))
+            found[:, k] = _heat(x, theirs, rest[grid], use), wrong.sum(), known.sum()
+    return found
 
 
 def lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
