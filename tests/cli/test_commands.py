@@ -233,18 +233,6 @@ def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_pat
     assert _json(["explain", out, a, d, "--json"], capsys)["probability"] is None
 
 
-def test_a_column_that_is_no_feature_is_told_where_the_fragment_is_made(tmp_path, capsys):
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 500)
-    frames = [
-        pd.DataFrame(x).add_prefix("s").assign(regime=r, flag=x[:, 0] > 0)
-        for r, x in {"control": control, **regimes}.items()
-    ]
-    pd.concat(frames).to_parquet(tmp_path / "lab.parquet")
-    output = str(tmp_path / "lab.json")
-    assert cli.run(["fragment", str(tmp_path / "lab.parquet"), "-o", output]) == 0
-    assert "the column 'flag' is boolean, so it is not used as a feature" in capsys.readouterr().err
-
-
 def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
     from jigsaw_crl.cli.output import Table, emit
 

@@ -113,19 +113,6 @@ def test_rows_added_to_moments_are_of_the_kind_of_the_earlier_ones(study, tmp_pa
     assert "hard in one part of the rows" in run(again, capsys, code=2)
 
 
-def test_a_site_says_it_in_its_own_manifest(study, tmp_path, capsys):
-    table = min(study.glob("*.csv"))
-    (tmp_path / table.name).write_bytes(table.read_bytes())
-    (tmp_path / "study.toml").write_text('interventions = "hard"\n')
-    out = run(["fragment", tmp_path / "study.toml", "-o", tmp_path / "piece.json"], capsys)
-    labels = jc.read_client(table).labels
-    assert f"hard interventions: {', '.join(labels)}" in out
-    # The table itself is read as the manifest in its folder says.
-    again = run(["fragment", tmp_path / table.name, "-o", tmp_path / "again.json"], capsys)
-    assert f"hard interventions: {', '.join(labels)}" in again
-    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "piece.json").read_bytes()
-
-
 def test_explain_shows_the_effect_and_what_a_no_excludes(folder, capsys):
     result = jc.load_result(folder)
     yes = result.effects[result.effects.verdict == "ancestor"].iloc[0]

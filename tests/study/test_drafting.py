@@ -82,6 +82,7 @@ def test_a_draft_is_drafted_again_from_what_the_user_wrote(tmp_path: Path) -> No
     frame.assign(b=np.resize(["r", "s"], len(frame))).to_csv(tmp_path / "lab.csv", index=False)
     assert run(["init", str(tmp_path)]) == 0
     path = tmp_path / "study.toml"
+    assert "'a' holds u, v, w; 'b' holds r, s" in path.read_text()
     assert "[clients.lab] and below it regime" in path.read_text()
     path.write_text(path.read_text() + '[clients.lab]\nregime = "a"\ncontrol = "u"\n')
     assert run(["init", str(tmp_path)]) == 0
@@ -112,15 +113,3 @@ def test_values_that_are_measured_are_no_codes(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "lab.csv", index=False)
     drafted = tomllib.loads(draft_manifest(tmp_path).text)
     assert not {"na", "missing", "ignore", "clients"} & set(drafted)
-
-
-def test_a_regime_that_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
-    frame = frame_of(regimes_of()).rename(columns={"regime": "a"})
-    frame["a"] = frame["a"].map({"control": "u", "pump": "v", "valve": "w"})
-    frame["b"] = np.resize(["r", "s"], len(frame))
-    frame.to_csv(tmp_path / "lab.csv", index=False)
-    draft = draft_manifest(tmp_path)
-    asked = "'a' holds u, v, w; 'b' holds r, s"
-    assert asked in draft.text
-    assert draft.problems
-    tomllib.loads(draft.text)

@@ -89,17 +89,6 @@ def test_a_site_that_spells_a_label_otherwise_joins_on_every_road(tmp_path):
     assert any(f.check == "label-spelling" for f in added.diagnostics)
 
 
-def test_a_quoted_line_break_in_a_header_is_part_of_the_name(tmp_path):
-    frame = frame_of(regimes_of()).rename(columns={"x1": "flow\n[m3/h]"})
-    frame.to_csv(tmp_path / "lab-1.csv", index=False)
-    assert jc.read_client(tmp_path / "lab-1.csv").features[0] == "flow\n[m3/h]"
-    frame.astype({"x2": object}).replace({"x2": {frame.x2[7]: "off"}}).to_csv(
-        tmp_path / "lab-1.csv", index=False
-    )
-    with pytest.raises(jc.InputError, match="column 'x2', row 8 holds 'off'"):
-        jc.read_client(tmp_path / "lab-1.csv")
-
-
 def test_a_sheet_is_read_by_pandas(tmp_path, monkeypatch, reference):
     path = tmp_path / "lab-1.xlsx"
     frame = frame_of(regimes_of())

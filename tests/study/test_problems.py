@@ -51,12 +51,6 @@ def test_one_problem_in_many_files_is_told_once(tmp_path):
     assert text.count("--regime") == 1
 
 
-def test_a_single_problem_is_told_as_for_one_file(tmp_path):
-    _write(tmp_path, lab2=lambda f: f.head(0))
-    assert "lab2.csv'" in _refusal(tmp_path)
-    assert "problems" not in _refusal(tmp_path)
-
-
 def test_all_labels_that_the_manifest_does_not_permit_are_named(tmp_path):
     _write(tmp_path)
     (tmp_path / "study.toml").write_text('labels = ["flow"]\n')

@@ -72,14 +72,6 @@ def test_a_manifest_can_ask_for_both(study):
         jc.read_study(study)
 
 
-def test_the_command_line_takes_both(study):
-    asked = ["check", str(study), "--drop-missing", "--trim", "0.05", "--json"]
-    done = CliRunner().invoke(app, asked)
-    assert done.exit_code == 0, done.output
-    said = {f["check"] for f in json.loads(done.stdout)["findings"]}
-    assert {"incomplete-rows", "trimmed-rows"} <= said
-
-
 def test_incomplete_rows_are_used_on_request_and_the_cost_is_said(study, tmp_path):
     read = jc.read_study(study, missing="em")
     (client,) = read.clients

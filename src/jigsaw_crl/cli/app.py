@@ -84,7 +84,8 @@ def run(arguments: list[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(message(), err=True)
             return BAD_INPUT
-        return _complain(f"{message()} Try: {_usage(error)} --help")
+        command = getattr(getattr(error, "ctx", None), "command_path", None) or "jigsaw"
+        return _complain(f"{message()} Try: {command} --help")
     return code if isinstance(code, int) else SUCCESS
 
 
@@ -92,8 +93,3 @@ def _complain(*lines: str) -> int:
     text = "\n  ".join(" ".join(line.split()) for line in lines)
     typer.echo(safe_text(f"jigsaw: {text}"), err=True)
     return BAD_INPUT
-
-
-def _usage(error: Exception) -> str:
-    context = getattr(error, "ctx", None)
-    return getattr(context, "command_path", None) or "jigsaw"

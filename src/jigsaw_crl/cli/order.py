@@ -252,13 +252,18 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
     order = result.order
 
     def document() -> dict[str, Any]:
+        effects = {}
+        if len(result.effects) or order.effects is not None:
+            edges = result.graph.edges(data=True)
+            direct = [{"cause": a, "effect": d, **about} for a, d, about in edges]
+            effects = {"effects": records(result.effects), "direct_edges": direct}
         return {
             "summary": result.summary,
             "order": order_document(order),
             "pairs": sorted([list(pair) for pair in order.pairs()]),
             "best_guess": sorted([list(pair) for pair in order.best_guess().pairs()]),
             "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
-            **_effects_document(result),
+            **effects,
             "clients": {
                 name: {
                     "outcome": piece.outcome.code,
@@ -276,14 +281,6 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
 
     told = [] if as_json else result_told(result)
     emit(as_json, document, told, [] if out is None else f"written to {out}")
-
-
-def _effects_document(result: Result) -> dict[str, Any]:
-    """Total effects and direct edges as JSON values; empty without hard interventions."""
-    if not len(result.effects) and result.order.effects is None:
-        return {}
-    edges = [{"cause": a, "effect": d, **about} for a, d, about in result.graph.edges(data=True)]
-    return {"effects": records(result.effects), "direct_edges": edges}
 
 
 def result_told(result: Result) -> list[str | Table]:

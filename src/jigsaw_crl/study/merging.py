@@ -9,7 +9,6 @@ import numpy as np
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.regime import Moments
 
 
@@ -19,7 +18,14 @@ def merge_clients(earlier: Client, later: Client) -> Client:
     The labels of both are kept; a label in both must have the same number of strengths.
     """
     fail = partial(InputError, client=earlier.name)
-    if not _same_directions(earlier.reduction, later.reduction):
+    a, b = earlier.reduction, later.reduction
+    same = a is b or (
+        a is not None
+        and b is not None
+        and a.columns == b.columns
+        and np.array_equal(a.matrix, b.matrix)
+    )
+    if not same:
         raise fail(
             "the columns of the two were reduced to different directions",
             "Add rows with --add-to, which reads them along the earlier directions.",
@@ -85,12 +91,6 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         reduction=earlier.reduction,
         covariates=removed,
     ).with_sensors({**later.up, **earlier.up}, {**later.units, **earlier.units})
-
-
-def _same_directions(a: Reduction | None, b: Reduction | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return a.columns == b.columns and np.array_equal(a.matrix, b.matrix)
 
 
 def _same_regime(earlier: Moments, later: Moments) -> bool:

@@ -72,19 +72,15 @@ def read_client(
         Latents the client accesses; by default estimated, at least the number of labels.
     ignore : sequence of str
         Columns that are not features.
-    batch : str, optional
-        Column with the batch of each row (plate, day, run): all rows of a batch may be offset
-        together. A moments file knows its batches already.
-    group : str, optional
-        Column with the group of each row (subject, run): rows of one group are alike, so that
-        they count as fewer. A moments file knows what its rows count for.
+    batch, group : str, optional
+        Columns with the batch of each row (plate, day), which may offset all its rows, and with the
+        group (subject, run), whose rows are alike and count as fewer. A moments file knows both.
     trim : float, optional
         Share of the rows of each regime to leave out, those that lie farthest out by their robust
         Mahalanobis distance; by default none. The rows of a client are then held in memory.
     missing : {"refuse", "drop", "em"}, optional
-        What to do with rows that have missing values: refuse the file (the default), leave them
-        out, or use the values that are there, by EM for Gaussian rows. The rows of a client are
-        then held in memory, and count for as many complete ones as their moments are as certain.
+        Refuse a file with missing values (the default), leave such rows out, or use the values that
+        are there, by EM for Gaussian rows, which are then held in memory.
     na : sequence of str
         Values that stand for a missing one, such as ``["Bad Input", "-9999"]``.
     covariates : sequence of str
