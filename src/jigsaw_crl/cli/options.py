@@ -1,7 +1,7 @@
 """How a plain function becomes a command, and what several commands do with their options.
 
 Positional parameters of the function are the command's arguments, keyword-only ones its options;
-`texts` holds their help. The parameter `reading` stands for all options that say how a table is
+`TEXTS` holds their help. The parameter `reading` stands for all options that say how a table is
 read.
 """
 
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.cli.texts import FLAGS, LIMITS, TEXTS
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.checks import Kinds
@@ -148,3 +147,170 @@ def method_options(method: Method, tau: float | None = None, **null_cone: Any) -
             "--tau belongs to --method paper; null-cone has no tuning parameter", "Leave it out."
         )
     return {"method": method, **asked}
+
+
+# Metavar and help of every parameter. A name with a dot is that of one command's own parameter; it
+# comes before the plain name. A flag has no metavar.
+TEXTS: dict[str, tuple[str | None, str]] = {
+    # What is read and written.
+    "study": ("STUDY", "Study folder, study.toml, or one client's file."),
+    "table": ("TABLE", "CSV, Parquet (file or folder), NPZ or h5ad."),
+    "draft.folder": ("FOLDER", "Folder with one table per client; study.toml is written there."),
+    "fragment.table": ("TABLE", "A table or a moments file."),
+    "folder": ("DIR", "Result folder of recover or assemble."),
+    "out": ("DIR", "Folder for result.json, order.csv, report.html …"),
+    "as_json": (None, "Print one JSON object on stdout."),
+    "force": (None, "Overwrite files that jigsaw did not write; inputs and keys never."),
+    # How a table is read.
+    "regime": ("COLUMN", "Column with the regime of a row (default: regime)."),
+    "control": ("VALUE", "Its value on observational rows (default: control)."),
+    "batch": ("COLUMN", "Column with the batch of a row (plate, day); it may offset all its rows."),
+    "group": ("COLUMN", "Column with the group of a row (subject, run), whose rows are alike."),
+    "trim": ("SHARE", "Leave out this share of each regime's rows, farthest first (0.05)."),
+    "drop_missing": (None, "Leave out rows with missing values."),
+    "fill_missing": (None, "Use rows with missing values too, by EM for Gaussian rows."),
+    "covariate": ("COLUMN", "Column whose linear part is taken off the others; may be repeated."),
+    "na": ("VALUE", "Value that stands for a missing one, such as -9999; may be repeated."),
+    "ignore": ("COLUMN", "Column that is not a feature; may be repeated."),
+    "name": ("NAME", "The client's name (default: the file's)."),
+    "n_latent": ("N", "Latents the client accesses (default: estimated)."),
+    # How a client is recovered, and how fragments are assembled.
+    "method": (None, "null-cone: this package's own method; paper: the published algorithms."),
+    "tau": ("T", "Tolerance of --method paper (default 0.05)."),
+    "confounding": (
+        None,
+        "Use none only if every client accesses every latent: no hidden cause then confounds its "
+        "labels, and more pairs are settled (default: allow).",
+    ),
+    "rank_one": (
+        None,
+        "What an intervention that moves a single direction means: unsure (default), or "
+        "no-ancestor if every intervention changes how its target depends on its causes.",
+    ),
+    "interventions": (
+        "KIND",
+        "hard or soft, or LABEL=hard for one label; may be repeated. Use hard only if the target "
+        "no longer responds to its causes (held setpoint, knock-out, randomised dose).",
+    ),
+    "smallest_effect": (
+        "SIZE",
+        '"Not ancestor" means that no effect is larger: in standard deviations under hard '
+        "interventions, else as a share of what the intervention on the descendant changed.",
+    ),
+    "witnesses": (
+        "N",
+        "Clients that a verdict must rest on. Default: one, and with --keys more than a fifth of "
+        "those that speak about the pair, at least two.",
+    ),
+    "seed": ("N", "Seed of the assembly."),
+    "jobs": ("N", "Worker processes."),
+    "moments.output": ("FILE", "Moments file (.npz) to write."),
+    "moments.add_to": ("FILE", "Moments file whose rows these are added to."),
+    "moments.cluster": (
+        "ADDRESS",
+        "Scheduler of a Dask cluster that reads a folder of Parquet files.",
+    ),
+    "fragment.output": ("FILE", "Fragment file to write."),
+    "fragment.sign": ("KEY", "Sign it with this site's private key."),
+    "fragment.study": ("NAME", "Study that it is signed for."),
+    "fragment.round_name": ("NAME", "Round of the study that it is signed for."),
+    "fragment.show": (None, "Print all that the fragment holds, for review."),
+    "fragment.min_rows": ("N", "Refuse a regime with fewer rows."),
+    "fragment.full_precision": (
+        None,
+        "Do not round numbers to what their sampling error justifies.",
+    ),
+    "fragments": ("FRAGMENT", "Fragment files of the clients, or folders of them."),
+    "into": (
+        "RESULT",
+        "Add the fragments to this result folder, with its own method and seed; it is replaced, "
+        "unless --out names another folder.",
+    ),
+    "corrected": (None, "With --into: the fragments are corrected ones of sites it has."),
+    "remove": ("SITE", "With --into: leave this site out; may be repeated."),
+    "again": (None, "Make the result of a round again, from the same fragments."),
+    "sign": ("KEY", "Sign the result with this private key."),
+    "knowledge": ("FILE", "study.toml, or another file with its table [knowledge]."),
+    "report.output": ("FILE", "HTML file to write."),
+    # Questions to a result.
+    "ancestor": ("ANCESTOR", "Is this label an ancestor …"),
+    "descendant": ("DESCENDANT", "… of this one?"),
+    "shifts": ("LABEL=AMOUNT", "How far a label is moved, in its standard deviations: pump=+1.0"),
+    "old": ("OLD", "Earlier result folder."),
+    "new": ("NEW", "Later result folder."),
+    "size": ("N", "Labels the next client accesses; by default as many as pay."),
+    "cost": ("LABEL=AMOUNT", "What an intervention costs, 1 by default; may be repeated."),
+    "cannot": ("LABEL", "A label on which it cannot intervene; may be repeated."),
+    # Keys and rounds.
+    "keys": ("FILE", "List of the sites' keys; unsigned fragments are then refused."),
+    "round_name": ("NAME", "Round that the fragments are signed for."),
+    "verify.folder": ("DIR", "Result folder."),
+    "verify.keys": ("FILE", "List of the keys of the sites and the coordinator."),
+    "verify.fragment": ("FILE", "A fragment that the result should rest on."),
+    "verify.recompute": (None, "Assemble the fragments again, and compare."),
+    "verify.log": ("FILE", "The coordinator's log of used fragments."),
+    "site": ("SITE", "The site's name."),
+    "federation": ("FOLDER", "Folder of the federation, from init."),
+    "keygen.site": ("SITE", "The site's name, which is also its client's."),
+    "keygen.output": ("FILE", "Private key (default: SITE.key)."),
+    "init.folder": ("FOLDER", "New folder for certificates and kits."),
+    "init.site": ("NAME", "A site's name; repeat for each site."),
+    "init.server": ("HOST", "Host name under which sites reach the coordinator."),
+    "init.port": ("PORT", "Port of the coordinator."),
+    "init.admin": ("ADDRESS", "E-mail address of the person who starts rounds."),
+    "start.kit": ("KIT", "Kit of the coordinator or of a site."),
+    "add_site.site": ("SITE", "The new site's name."),
+    "renew.name": ("NAME", "A site, the coordinator or the admin."),
+    "kit": ("KIT", "Kit of the admin."),
+    "submit.round_name": ("NAME", "Name of the round and of its result folder."),
+    "submit.again": (None, "Run a round again that has a result, and replace it."),
+    "max_age": ("HOURS", "Refuse older fragments."),
+    "min_sites": ("N", "Fragments needed for a result."),
+    "timeout": ("SECONDS", "Time that sites have to answer."),
+    "deadline": ("SECONDS", "Time for the whole round (default: --timeout and 2 minutes)."),
+    "patience": ("SECONDS", "Time to reach the coordinator."),
+    "rehearse.fragments": ("FRAGMENT", "Fragment files, one per site."),
+    "rehearse.out": ("DIR", "Result folder."),
+    # Simulated worlds.
+    "demo.out": ("DIR", "Folder for the result."),
+    "simulate.out": ("DIR", "Study folder to write; must be new."),
+    "setting": (None, "A world of the paper."),
+    "latent": ("P", "Latents P."),
+    "clients": ("K", "Clients K."),
+    "coverage": ("Q", "Chance that a client accesses a latent."),
+    "intervention": (
+        "KIND",
+        "What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, set, "
+        "hard-keep, hard-replace, noise-only, mean-only or mean-noise.",
+    ),
+    "shift": ("SD", "Mean shift of targets, in standard deviations of their noise."),
+    "samples": ("N", "Rows per regime; without it, exact moments."),
+    "noise": (None, "Family of the noise."),
+    "file_format": (None, "Format of the clients' files (default: parquet)."),
+    "simulate.seed": ("N", "Seed of world and samples."),
+    "what": (None, "Which of the paper's results."),
+    "only": ("PART", "A part to run, such as A-laplace or p20-K15-q0.6; may be repeated."),
+    "reproduce.method": ("METHOD", "A method to run; may be repeated. Default: both."),
+    "quick": (None, "Fewer replicates."),
+    "workers": ("N", "Worker processes; by default one per core."),
+    "reproduce.out": ("DIR", "Folder for the results."),
+}
+# Options that are not called like their parameter.
+FLAGS: dict[str, tuple[str, ...]] = {
+    "as_json": ("--json",),
+    "corrected": ("--replace",),
+    "file_format": ("--format",),
+    "output": ("-o", "--output"),
+    "recompute": ("--recompute/--no-recompute",),
+    "round_name": ("--round",),
+}
+# The smallest and the largest value of a number.
+LIMITS: dict[str, tuple[float, float | None]] = {
+    "trim": (0, 0.4),
+    "coverage": (0, 1),
+    "port": (1, 65535),
+    **dict.fromkeys(("seed", "shift", "max_age"), (0, None)),
+    **dict.fromkeys(("size", "latent"), (2, None)),
+    **dict.fromkeys(("clients", "jobs", "min_rows", "samples", "witnesses", "workers"), (1, None)),
+    **dict.fromkeys(("min_sites", "timeout", "deadline", "patience"), (1, None)),
+}

@@ -14,8 +14,7 @@
 """
 
 from jigsaw_crl.study.folder import Study
-from jigsaw_crl.study.merging import merge_clients
-from jigsaw_crl.study.moments_file import write_moments
+from jigsaw_crl.study.moments_file import merge_clients, write_moments
 from jigsaw_crl.study.reading import (
     client_from_table,
     read_any,
