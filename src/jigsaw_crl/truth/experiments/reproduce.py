@@ -128,26 +128,12 @@ def run(
     only: Sequence[str] = (),
     force: bool = False,
 ) -> Reproduction:
-    """Reproduce the paper's figures or tables.
+    """Reproduce the paper's figures or tables, all of them or the parts `only` (see `plan_of`).
 
-    An interrupted run resumes when it is called again with the same folder. The numbers, runtimes
-    apart, do not depend on `workers`.
-
-    Parameters
-    ----------
-    kind : {"figures", "tables"}
-    out : path
-        Folder for the results.
-    quick : bool
-        Fewer replicates and calibration runs, and a smaller search budget: minutes, not hours.
-    workers : int
-        Processes of joblib, whose backend may be another than processes of this machine.
-    methods : tuple of str
-        Methods to compare, on the same data. A method can be added later, or run alone.
-    only : sequence of str
-        Parts to run; see `plan_of`.
-    force : bool
-        Overwrite files in `out` that no earlier run has written.
+    An interrupted run resumes when it is called again with the same folder. A method can be added
+    later, or run alone. The numbers, runtimes apart, do not depend on `workers`: processes, or what
+    the backend of joblib takes for them. With `quick` it takes minutes, not hours; with
+    `force` files in `out` that no earlier run has written are overwritten.
     """
     if not methods:
         raise InputError("no method is given", f"Choose from {', '.join(METHODS)}.")

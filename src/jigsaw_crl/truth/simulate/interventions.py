@@ -82,25 +82,14 @@ class Intervention:
 
     def __post_init__(self) -> None:
         (low, high), (least, most) = self.range, self.shifts
-        share = "Pass a share above 0, at most 1."
+        most_drawn = 1.0 if self.kind == "knock-down" else np.inf
+        share, second = "Pass a share above 0, at most 1.", self.off_target_strength
+        drawn, shifted = f"cannot be drawn from [{low}, {high}]", f"[{least}, {most}]"
         size = "Pass its size in standard deviations, at least 0; its sign is random."
-        second = self.off_target_strength
+        usual = "Pass 0 < low <= high, at most 1 for a knock-down."
         for fits, what, remedy in (
-            (
-                0 < low <= high < np.inf,
-                f"an intervention cannot be drawn from [{low}, {high}]",
-                "Pass 0 < low <= high.",
-            ),
-            (
-                self.kind != "knock-down" or high <= 1,
-                f"a knock-down cannot multiply the variance by {high}",
-                "Pass high <= 1.",
-            ),
-            (
-                0 <= least <= most < np.inf,
-                f"a shift cannot be drawn from [{least}, {most}]",
-                size,
-            ),
+            (0 < low <= high <= most_drawn and high < np.inf, f"an intervention {drawn}", usual),
+            (0 <= least <= most < np.inf, f"a shift cannot be drawn from {shifted}", size),
             (0 < self.penetrance <= 1, f"penetrance is {self.penetrance}", share),
             (0 <= self.off_target <= 1, f"off_target is {self.off_target}", "Pass a probability."),
             (0 < second <= 1, f"off_target_strength is {second}", share),
