@@ -11,17 +11,22 @@ rows, by whose differences serial dependence is measured, are those of each file
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jigsaw_crl.base.cluster import completed, connected
+from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.study.arrow import parquet_table
 from jigsaw_crl.study.collected import Along, Collected
 from jigsaw_crl.study.data_file import open_data, parquet_parts
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.regimes import collect
 from jigsaw_crl.study.table import Table
+
+# Seconds to wait for the scheduler, and for a first worker.
+PATIENCE = 10
 
 
 def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Collected:
@@ -46,7 +51,7 @@ def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Colle
     if reading.path is None or not reading.path.is_dir():
         raise reading.fail("a cluster reduces a folder of Parquet files", "Name the folder.")
     path = reading.path.absolute()
-    with connected(cluster) as connection:
+    with _connected(cluster) as connection:
         shared: Any = (reading.at(path), along)
         if along is not None:
             # Directions take megabytes: they are sent once to each worker, not with each file.
@@ -59,10 +64,38 @@ def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Colle
                 connection.submit(Collected.merge, *pair, pure=False) if len(pair) == 2 else pair[0]
                 for pair in pairs
             ]
-        found: Collected
-        (found,) = completed(connection, left)
+        found: Collected = left[0].result()
     found.reading = found.bad.reading = reading
     return found
+
+
+@contextmanager
+def _connected(cluster: Any) -> Iterator[Any]:
+    """A connection to the scheduler of a Dask cluster; what fails there is an `InputError`."""
+    distributed = import_optional("distributed", "Dask", "cluster")
+    connection: Any = nullcontext(cluster)
+    if isinstance(cluster, str):
+        try:
+            connection = distributed.Client(cluster, timeout=PATIENCE, set_as_default=False)
+            connection.wait_for_workers(1, timeout=PATIENCE)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise InputError(
+                f"no Dask scheduler with workers answers at {cluster} ({str(error)[:120]})",
+                "Check the address, and that the scheduler and its workers are running.",
+            ) from None
+    with connection as given:
+        try:
+            yield given
+        except distributed.KilledWorker:
+            raise InputError(
+                "a task ended every worker that tried it",
+                "Look at the workers' logs, for instance for memory.",
+            ) from None
+        except ImportError as error:
+            raise InputError(
+                f"a worker cannot run this ({str(error)[:120]})",
+                "Install the same version of this package on every worker.",
+            ) from None
 
 
 def _part(part: str, shared: tuple[Reading, Along | None]) -> Collected:
