@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jigsaw_crl
-from jigsaw_crl.base.bitsets import COMPILING, compiled
+from jigsaw_crl.base.bitsets import compiled
 
 
 def test_functions_are_compiled_even_if_they_cannot_be_cached():
@@ -25,22 +24,6 @@ def test_functions_are_compiled_even_if_they_cannot_be_cached():
     half = compiled()(namespace["half"])
     assert half(3.0) == 1.5
     assert half.signatures  # it was compiled, not interpreted
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_person_at_a_terminal_is_told_once_that_functions_are_compiled(monkeypatch, terminal):
-    stderr = _Terminal() if terminal else io.StringIO()
-    monkeypatch.setattr("jigsaw_crl.base.bitsets._announcement.told", False)
-    monkeypatch.setattr(sys, "stderr", stderr)
-    for i in (2, 3):
-        divided = compiled(kept=False)(lambda x, i=i: x / i)
-        assert divided(6.0) == divided(6.0) == 6 / i
-    assert stderr.getvalue() == (f"{COMPILING}\n" if terminal else "")
 
 
 @pytest.mark.slow

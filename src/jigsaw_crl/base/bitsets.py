@@ -4,26 +4,22 @@ An order on p labels is two arrays of 64-bit words, `up` and `down`, shape (p, w
 `up[a]` and bit a of `down[d]` are set when a is an ancestor of d.
 
 Importing this module loads numba (about half a second), so callers import it inside the functions
-that use it. A person who waits at a terminal or in a notebook is told when functions are compiled,
-once per process. numba renews a cached function only when its own file changes: after editing a
+that use it. numba renews a cached function only when its own file changes: after editing a
 function here that compiled functions elsewhere call, delete the `__pycache__` folders.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numba as nb
 import numpy as np
 import numpy.typing as npt
-from numba.core import event
 
 from jigsaw_crl.base.arrays import BoolArray
 
 __all__ = [
-    "COMPILING",
     "Words",
     "bit",
     "compiled",
@@ -38,25 +34,6 @@ __all__ = [
 Words = npt.NDArray[np.uint64]
 
 _ONE = np.uint64(1)
-COMPILING = "jigsaw: compiling functions for this machine; it takes 10 to 30 seconds, once"
-
-
-class _Announcement(event.Listener):
-    """Says that functions are compiled, when the first one is; nothing if they are cached."""
-
-    told = False
-
-    def on_start(self, event: object) -> None:  # noqa: ARG002 (numba's signature)
-        if not self.told and (sys.stderr.isatty() or "ipykernel" in sys.modules):
-            self.told = True
-            print(COMPILING, file=sys.stderr, flush=True)
-
-    def on_end(self, event: object) -> None: ...
-
-
-_announcement = _Announcement()
-_register: Any = event.register
-_register("numba:compile", _announcement)
 
 
 def compiled(*, kept: bool = True, **options: Any) -> Any:

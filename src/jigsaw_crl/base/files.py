@@ -29,7 +29,6 @@ __all__ = [
     "open_regular",
     "read_file",
     "readable",
-    "sync_file",
     "sync_folder",
     "writable",
     "write_file",
@@ -235,12 +234,6 @@ def new_stage(parent: Path, prefix: str) -> Path:
     stage = parent / f"{prefix}{secrets.token_hex(6)}"
     stage.mkdir()
     return stage
-
-
-def sync_file(path: Path) -> None:
-    """Write a file that another program has made to the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
