@@ -130,25 +130,13 @@ def test_samples_have_the_probabilities_that_are_stated(seed):
     np.testing.assert_allclose(np.mean(drawn, axis=0), found.probability, atol=0.07)
 
 
-def test_the_same_seed_draws_the_same_orders():
-    found = sample_orders(six(0)[0], np.random.default_rng(0))
+def test_the_same_seed_draws_the_same_orders_and_more_than_were_kept():
+    found = sample_orders(six(0)[0], np.random.default_rng(0), first=10, most=10)
     one, same, other = (np.array(found.sample(20, seed=s)) for s in (3, 3, 4))
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
-
-
-def test_more_orders_than_were_kept_can_be_drawn():
-    found = sample_orders(six(0)[0], np.random.default_rng(0), first=10, most=10)
     once, often = (found.sample(n * len(found.orders)) for n in (1, 3))
     np.testing.assert_allclose(np.mean(often, axis=0), np.mean(once, axis=0))
-
-
-def test_every_drawn_order_is_transitive_and_free_of_cycles():
-    rng = np.random.default_rng(6)
-    evidence = rng.normal(scale=3.0, size=(70, 70))
-    for order in sample_orders(Weights.of(evidence), rng, first=5, most=5).sample(5):
-        np.testing.assert_array_equal(transitive_closure(order), order)
-        assert not np.diagonal(order).any()
 
 
 @pytest.mark.parametrize("p", [4, 7])
@@ -172,17 +160,6 @@ def test_orders_agree_with_what_is_certain(p):
         assert not order[2, 3]
         assert order[1, 3] or order[0, 3]
     np.testing.assert_allclose(np.mean(found.sample(400), axis=0), found.probability, atol=0.07)
-
-
-def test_many_statements_of_one_of_several_ancestors_hold_in_every_order():
-    p = 12
-    rng = np.random.default_rng(3)
-    one_of = [((i, (i + 5) % p, (i + 7) % p), (i + 1) % p) for i in range(0, p, 2)]
-    none = np.zeros((p, p), dtype=bool)
-    found = entailed(none, none, one_of, rng)
-    assert found.convergence.converged
-    for order in found.sample(200):
-        assert all(order[list(names), d].any() for names, d in one_of)
 
 
 def test_chains_that_stand_still_apart_have_a_large_but_finite_r_hat():

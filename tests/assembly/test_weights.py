@@ -36,25 +36,20 @@ def f1(order, world: World) -> float:
     return 2 * len(said & true) / (len(said) + len(true))
 
 
+def two_labels(k: int, bayes: BayesFactors, rank_one: str | None = "no-ancestor") -> Fragment:
+    two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
+    return Fragment(
+        f"lab-{k:02d}", "null-cone", ("x", "y"), two.elements, two, bayes=bayes, rank_one=rank_one
+    )
+
+
 def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
     def evidence(ancestor: float, lean: float, n_clients: int) -> float:
-        """Pooled log-odds of x → y where the intervention on y moved one direction."""
-        two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
+        """Pooled log Bayes factor of x → y where the intervention on y moved one direction."""
         factors, apart = np.full((2, 2, 2), -4.0), np.full((2, 2), -50.0)
         factors[:, 0, 1] = ancestor
         bayes = BayesFactors((0.5, 0.05), factors, apart, np.full((2, 2), lean), (False, True))
-        given = [
-            Fragment(
-                f"lab-{k}",
-                "null-cone",
-                ("x", "y"),
-                two.elements,
-                two,
-                bayes=bayes,
-                rank_one="no-ancestor",
-            )
-            for k in range(n_clients)
-        ]
+        given = [two_labels(k, bayes) for k in range(n_clients)]
         return float(assemble(given).table.evidence[0, 1])
 
     # Four clients are four times as sure of the factor. That all of them saw one direction counts
@@ -69,20 +64,12 @@ def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
 
 def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each_client():
     def missed(n_clients: int, n_single: int, rank_one: str | None = "no-ancestor"):
-        two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
         zeros = np.zeros((2, 2))
-        return evidence_of(
-            Fragment(
-                f"lab-{k:02d}",
-                "null-cone",
-                ("x", "y"),
-                two.elements,
-                two,
-                bayes=BayesFactors((0.5,), zeros[None], zeros, zeros, (False, k < n_single)),
-                rank_one=rank_one,
-            )
+        given = [
+            BayesFactors((0.5,), zeros[None], zeros, zeros, (False, k < n_single))
             for k in range(n_clients)
-        ).missed
+        ]
+        return evidence_of([two_labels(k, x, rank_one) for k, x in enumerate(given)]).missed
 
     once, often = missed(1, 1), missed(8, 8)
     assert often.ancestry[1] < once.ancestry[1] < 0.0
