@@ -14,19 +14,45 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from jigsaw_crl.truth.experiments.pages import (
-    headline_table,
+    PLACE,
+    markdown,
+    number,
     read_results,
-    updated,
+    size,
+    with_error,
     write_pages,
 )
+from jigsaw_crl.truth.experiments.plan import printed, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "docs" / "reproduction"
 # Pages with the table of `headline_table`, between these two comments.
 SHOWN_IN = (ROOT / "README.md", PUBLISHED / "index.md")
 BETWEEN = re.compile(r"(<!-- E1 of both methods -->\n).*?(\n<!-- end -->)", re.S)
+
+
+def updated(old: Any, new: Any) -> Any:
+    """Old cells, with new ones added or put in the place of their own."""
+    both = pd.concat([old[~old.index.isin(new.index)], new])
+    return both.sort_index(level=PLACE, ascending=[True, True, False])
+
+
+def headline_table(cells: Any) -> str:
+    """E1 of both methods at each p of Table 1, beside the printed numbers, in Markdown."""
+    rows, many = [], {n: f"{size(n)} rows" for n in (10**4, 10**6)}
+    for scenario in tables()["p"]:
+        row = {"latents": str(scenario.n_latent)}
+        for method, n in (("null-cone", 10**4), ("paper", 10**4), ("paper", 10**6)):
+            name = "null-cone" if method == "null-cone" else "paper's method"
+            row[f"{name}, {many[n]}"] = with_error(cells.loc[(scenario.key, n, method)], "e1")
+        row |= {f"printed, {many[n]}": number(printed()[scenario.key, "e1", n]) for n in many}
+        rows.append({name: text.replace("0.", ".") for name, text in row.items()})
+    return "\n".join(markdown(pd.DataFrame(rows))[:-1]).replace(" --- |", "---|")
 
 
 def publish(source: Path, kind: str) -> None:

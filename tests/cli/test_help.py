@@ -18,7 +18,7 @@ COMMANDS = [
     "predict", "diff", "design", "verify", "demo", "simulate", "reproduce",
 ]  # fmt: skip
 FEDERATE = [
-    "keygen", "init", "start", "status", "add-site", "renew", "revoke", "submit", "simulate",
+    "keygen", "init", "start", "status", "add-site", "renew", "revoke", "submit",
 ]  # fmt: skip
 MAIN = "from jigsaw_crl.cli import main\n"
 

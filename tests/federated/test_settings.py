@@ -19,7 +19,7 @@ from jigsaw_crl.federated.settings import (
 from ..fragment.examples import JSON_VALUES, assert_one_line
 
 FILES = {
-    SITE_FILE: lambda local: site_settings(local, "lab"),
+    SITE_FILE: lambda local: site_settings(local),
     COORDINATOR_FILE: coordinator_settings,
 }
 
@@ -33,8 +33,8 @@ def local(tmp_path_factory):
 
 
 def test_paths_are_relative_to_the_kit(local):
-    (local / SITE_FILE).write_text('{"fragment": "out/{site}.json", "most_bytes": 9}')
-    own = site_settings(local, "lab")
+    (local / SITE_FILE).write_text('{"fragment": "out/lab.json", "most_bytes": 9}')
+    own = site_settings(local)
     assert own.fragment == local.parent / "out" / "lab.json"
     assert own.most_bytes == 9
     (local / COORDINATOR_FILE).write_text('{"sites": ["a", "b"], "results": "r", "keys": "/k"}')

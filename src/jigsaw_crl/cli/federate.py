@@ -12,7 +12,6 @@ import typer
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import note, working
-from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.output import Table, emit
 
@@ -204,27 +203,3 @@ def submit(
         typer.echo(f"done: see results/{round_name} in the coordinator's kit")
     if not record.complete:
         raise typer.Exit(INCOMPLETE)
-
-
-@opt.command("jigsaw federate simulate lab-*.fragment.json --out result/", "simulate", federate)
-def rehearse(
-    fragments: list[Path],
-    *,
-    out: Path,
-    min_sites: int = 1,
-    timeout: int = 120,
-    deadline: float | None = None,
-    method: opt.Method = "null-cone",
-    as_json: bool = False,
-) -> None:
-    """Run a round in NVFlare's simulator, on this machine."""
-    from jigsaw_crl.federated.running import simulate_round
-    from jigsaw_crl.federated.settings import RoundOptions
-
-    options = RoundOptions("simulation", min_sites, timeout, None, method)
-    with working("simulating"):
-        result = simulate_round(fragments, out, options, deadline=deadline or timeout + 120)
-    pairs = sorted([list(pair) for pair in result.order.pairs()])
-    sites, found = pluralise(len(result.fragments), "site"), pluralise(len(pairs), "ancestor pair")
-    document = {"out": str(out), "sites": list(result.fragments), "pairs": pairs}
-    emit(as_json, document, f"{sites}; {found}\nwritten to {out}")

@@ -269,8 +269,6 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "timeout": ("SECONDS", "Time that sites have to answer."),
     "deadline": ("SECONDS", "Time for the whole round (default: --timeout and 2 minutes)."),
     "patience": ("SECONDS", "Time to reach the coordinator."),
-    "rehearse.fragments": ("FRAGMENT", "Fragment files, one per site."),
-    "rehearse.out": ("DIR", "Result folder."),
     # Simulated worlds.
     "demo.out": ("DIR", "Folder for the result."),
     "simulate.out": ("DIR", "Study folder to write; must be new."),

@@ -80,7 +80,7 @@ class SendFragment(Executor):
         try:
             site = check_name(fl_ctx.get_identity_name(), "site")
             round_name = check_name(shareable.get(ROUND), "round")
-            settings = site_settings(_local(fl_ctx), site)
+            settings = site_settings(_local(fl_ctx))
         except InputError as error:
             self.log_error(fl_ctx, str(error), fire_event=False)
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)

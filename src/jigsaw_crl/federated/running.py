@@ -1,4 +1,4 @@
-"""Start a participant from its kit, or a round from the admin's kit or in NVFlare's simulator."""
+"""Start a participant from its kit, or a round from the admin's kit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,18 +34,10 @@ from jigsaw_crl.federated.kits import (
     set_storage_paths,
     write_json,
 )
-from jigsaw_crl.federated.settings import (
-    COORDINATOR_FILE,
-    SITE_FILE,
-    RoundOptions,
-    check_name,
-    coordinator_settings,
-)
-from jigsaw_crl.fragment.reading import read_fragment_files
+from jigsaw_crl.federated.settings import RoundOptions, coordinator_settings
 
 if TYPE_CHECKING:
     from jigsaw_crl.federated.round import RoundRecord
-    from jigsaw_crl.result.result import Result
 
 # Entries of a job's meta data: the round's name, whether a round with a result may be run again,
 # and after the round its state, which the coordinator writes.
@@ -333,70 +325,3 @@ def _session(kit: Path, patience: float) -> Iterator[Any]:
                 session.close()
     finally:
         logging.disable(before)
-
-
-def simulate_round(
-    fragments: Sequence[Path], out: Path, options: RoundOptions, *, deadline: float = 300
-) -> Result:
-    """Run a round in NVFlare's simulator, and write its result to the folder `out`.
-
-    All sites are on this machine, without certificates; they run the classes of a live round. There
-    is one file per site, whose name is the fragment's client. The round ends after `deadline`
-    seconds for start, answers and assembly together.
-    """
-    from jigsaw_crl.federated.round import RoundRecord  # it loads what assembly needs
-    from jigsaw_crl.result.folder import RESULT, check_folder, load_result
-
-    require_nvflare()
-    check_folder(out)
-    by_site = read_fragment_files(
-        fragments, "The simulator checks no signatures: pass the fragments before they were signed."
-    )
-    sites = [check_name(site, "site") for site in by_site]
-    with tempfile.TemporaryDirectory(prefix="jigsaw-simulate-") as folder:
-        root = Path(folder)
-        # The simulator empties its workspace, so everything else is beside it.
-        store, workspace, results = root / "fragments", root / "workspace", root / "results"
-        store.mkdir()
-        for site, fragment in by_site.items():
-            (store / f"{site}.json").write_text(fragment.to_json(), encoding="utf-8")
-        local = workspace / "local"
-        allowed = {"format_version": 2, "class_allow_list": [CONTROLLER, EXECUTOR]}
-        write_json(local / "resources.json", allowed)
-        write_json(local / SITE_FILE, {"fragment": str(store / "{site}.json")})
-        write_json(local / COORDINATOR_FILE, {"sites": sites, "results": str(results)})
-        job = write_job(root / "job", options)
-        command = [sys.executable, "-m", f"{_NVFLARE}.simulator.simulator", str(job)]
-        command += ["-w", str(workspace), "-c", ",".join(sites), "-t", str(min(len(sites), 4))]
-        code, said = _run(command, deadline)
-        made = results / options.round_name
-        if not (made / RESULT).is_file():
-            record = RoundRecord.read(made)
-            failure = f"the simulator ended with code {code}: {said}"
-            if record is not None and record.failure:
-                failure = record.failure
-            raise InputError(f"the round gave no result: {failure}", "Correct it, then run again.")
-        result = load_result(made)
-    result.save(out)
-    return result
-
-
-def _run(command: list[str], deadline: float) -> tuple[int, str]:
-    """Run a command until it ends or the deadline comes; its code and the end of what it said."""
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    try:
-        said, _ = process.communicate(timeout=deadline)
-    except subprocess.TimeoutExpired:
-        raise InputError(
-            f"the simulator did not end within {deadline:.0f} s", "Raise --deadline."
-        ) from None
-    finally:
-        _stop(process)
-    return process.returncode, " ".join(said.split())[-300:]

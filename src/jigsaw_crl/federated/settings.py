@@ -97,8 +97,7 @@ class SiteSettings(Document):
         '"most_fragments" and "most_bytes" if needed.'
     )
 
-    # File of the finished fragment. `{site}` stands for the site's name: in a simulation all sites
-    # share one file of settings.
+    # File of the finished fragment.
     fragment: _Path
     # A larger fragment is not sent, nor one with a regime of fewer rows.
     most_bytes: _Count = MOST_BYTES
@@ -148,11 +147,10 @@ class CoordinatorSettings(Document):
         return self.keys.with_suffix(".log.jsonl")
 
 
-def site_settings(local: Path, site: str) -> SiteSettings:
+def site_settings(local: Path) -> SiteSettings:
     """Read a site's settings from the `local` folder of its kit; paths are relative to the kit."""
     given = SiteSettings.from_file(local / SITE_FILE)
-    own = local.parent / str(given.fragment).replace("{site}", site)
-    return given.model_copy(update={"fragment": own})
+    return given.model_copy(update={"fragment": local.parent / given.fragment})
 
 
 def coordinator_settings(local: Path) -> CoordinatorSettings:

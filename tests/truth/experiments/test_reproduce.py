@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from jigsaw_crl.base.errors import InputError
@@ -155,15 +154,6 @@ def test_the_page_is_made_from_the_results_file_alone_and_names_what_was_not_run
     text = fewer.page.read_text()
     assert "Not run: A-laplace by paper at n = 10³." in text
     assert "| E1 | 10³ | – | – | – | – | – | – |" in text
-
-
-def test_new_cells_take_the_place_of_old_ones_and_others_stay(finished):
-    cells = pages.read_results(finished[1].pages.results)
-    new = cells.drop(index="A-laplace").assign(e1=0.123)
-    both = pages.updated(cells, new)
-    assert len(both) == len(cells)
-    assert set(both.loc["A-gaussian", "e1"]) == {0.123}
-    pd.testing.assert_frame_equal(both.loc[["A-laplace"]], cells.loc[["A-laplace"]])
 
 
 def test_the_spread_of_a_run_includes_the_error_of_our_mean():

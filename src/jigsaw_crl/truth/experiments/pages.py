@@ -77,12 +77,6 @@ def read_results(path: Path) -> Cells:
         ) from None
 
 
-def updated(old: Cells, new: Cells) -> Cells:
-    """Old cells, with new ones added or put in the place of their own."""
-    both = pd.concat([old[~old.index.isin(new.index)], new])
-    return both.sort_index(level=PLACE, ascending=[True, True, False])
-
-
 def spread(cell: Any, metric: str) -> float:
     """Standard deviation of the difference between our mean and one further run."""
     error = cell[f"{metric}_error"]
@@ -111,8 +105,8 @@ def write_pages(cells: Cells, kind: str, out: Path) -> Pages:
         lines += [f"![{head}]({name}.png)", ""]
     every = pd.DataFrame(_line(cells, *place) for place in _places(cells))
     shown = every.drop(columns=["far"])
-    lines += ["## Summary", "", *_markdown(_summary(cells, every)), "## All cells", ""]
-    page = write_text(out / f"{kind}.md", "\n".join([*lines, *_markdown(shown)]))
+    lines += ["## Summary", "", *markdown(_summary(cells, every)), "## All cells", ""]
+    page = write_text(out / f"{kind}.md", "\n".join([*lines, *markdown(shown)]))
     return Pages(results, page, tuple(out / f"{name}.png" for name in drawn))
 
 
@@ -126,7 +120,7 @@ def _places(cells: Cells) -> list[tuple[str, str, float]]:
     return [(key, metric, n) for key, metric, n in every if metric in ERRORS or n == inf]
 
 
-def _markdown(frame: pd.DataFrame) -> list[str]:
+def markdown(frame: pd.DataFrame) -> list[str]:
     rows: Iterable[Iterable[str]] = frame.itertuples(index=False)
     rule = "|" + " --- |" * len(frame.columns)
     return [
@@ -143,21 +137,21 @@ def _line(cells: Cells, key: str, metric: str, n: float) -> dict[str, Any]:
     line: dict[str, Any] = {
         "worlds": key,
         "metric": NAMES[metric],
-        "n": _size(n),
-        "printed": _number(value),
+        "n": size(n),
+        "printed": number(value),
     }
     line["far"] = nan
     for method in _unique(cells, "method"):
         found = (key, n, method) in cells.index
         cell = cells.loc[(key, n, method)] if found else dict.fromkeys(cells.columns, nan)
         runs = f" ({cell['replicates']:.0f})" if found else ""
-        line[f"{method}: mean ± s.e. (runs)"] = _with_error(cell, metric) + runs
+        line[f"{method}: mean ± s.e. (runs)"] = with_error(cell, metric) + runs
         if method == "paper":
             gap, unit = cell[metric] - value, spread(cell, metric)
             early = f"{cell['stopped']:.0f} of {cell['clients']:.0f}" if cell["stopped"] else "0"
-            line["difference"] = _number(gap, "+.2f")
-            line["in s.d. of a run"] = _number(gap / unit if unit else nan, "+.1f")
-            line["τ"] = _number(cell["tau"], "g")
+            line["difference"] = number(gap, "+.2f")
+            line["in s.d. of a run"] = number(gap / unit if unit else nan, "+.1f")
+            line["τ"] = number(cell["tau"], "g")
             line["stopped early"] = early if found else NONE
             line["far"] = nan if pd.isna(gap) else float(abs(gap) > FAR * unit + ROUNDING)
     return line
@@ -170,12 +164,12 @@ def _summary(cells: Cells, every: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for metric, n in product(ERRORS, sorted(_unique(cells, "n"))):
         known = values[(values.index.get_level_values(1) == metric)]
-        row = {"metric": NAMES[metric], "n": _size(n)}
-        row["printed"] = _number(known[known.index.get_level_values(2) == n].mean())
+        row = {"metric": NAMES[metric], "n": size(n)}
+        row["printed"] = number(known[known.index.get_level_values(2) == n].mean())
         for method in _unique(cells, "method"):
-            row[method] = _number(means[metric].get((n, method), nan))
+            row[method] = number(means[metric].get((n, method), nan))
             if method == "paper":
-                own = every[(every["metric"] == NAMES[metric]) & (every["n"] == _size(n))]["far"]
+                own = every[(every["metric"] == NAMES[metric]) & (every["n"] == size(n))]["far"]
                 judged = own.dropna()
                 row["cells that differ"] = (
                     f"{judged.sum():.0f} of {len(judged)}" if len(judged) else NONE
@@ -208,36 +202,23 @@ def _intro(cells: Cells) -> list[str]:
             "",
         ]
     missing = [
-        f"{key} by {method} at n = {_size(n)}"
+        f"{key} by {method} at n = {size(n)}"
         for key, method, n in product(_unique(cells, "scenario"), methods, _unique(cells, "n"))
         if (key, n, method) not in cells.index
     ]
     return [*lines, f"Not run: {'; '.join(missing)}.", ""] if missing else lines
 
 
-def headline_table(cells: Cells) -> str:
-    """E1 of both methods at each p of Table 1, beside the printed numbers, in Markdown."""
-    rows, many = [], {n: f"{_size(n)} rows" for n in (10**4, 10**6)}
-    for scenario in tables()["p"]:
-        row = {"latents": str(scenario.n_latent)}
-        for method, n in (("null-cone", 10**4), ("paper", 10**4), ("paper", 10**6)):
-            name = "null-cone" if method == "null-cone" else "paper's method"
-            row[f"{name}, {many[n]}"] = _with_error(cells.loc[(scenario.key, n, method)], "e1")
-        row |= {f"printed, {many[n]}": _number(printed()[scenario.key, "e1", n]) for n in many}
-        rows.append({name: text.replace("0.", ".") for name, text in row.items()})
-    return "\n".join(_markdown(pd.DataFrame(rows))[:-1]).replace(" --- |", "---|")
-
-
-def _with_error(cell: Any, metric: str) -> str:
+def with_error(cell: Any, metric: str) -> str:
     error = cell[f"{metric}_error"]
-    return _number(cell[metric]) + ("" if pd.isna(error) else f" ± {error:.2f}")
+    return number(cell[metric]) + ("" if pd.isna(error) else f" ± {error:.2f}")
 
 
-def _number(x: float, form: str = ".2f") -> str:
+def number(x: float, form: str = ".2f") -> str:
     return NONE if pd.isna(x) else f"{x:{form}}".replace("-", MINUS)
 
 
-def _size(n: float) -> str:
+def size(n: float) -> str:
     if n == inf:
         return "∞"
     lead, power = f"{n:e}".split("e")
@@ -270,7 +251,7 @@ def _plot(path: Path, title: str, cells: Cells, keys: list[str]) -> None:
             axis.errorbar(x, found[metric], yerr=error, label=method, **style)
         marks = [printed().get((key, metric, n), nan) for n in sizes]
         axis.plot(list(at.values()), marks, "kx", label="printed in the paper")
-        axis.set_xticks(list(at.values()), list(map(_size, sizes)), rotation=60, fontsize=8)
+        axis.set_xticks(list(at.values()), list(map(size, sizes)), rotation=60, fontsize=8)
         axis.minorticks_off()
         axis.grid(alpha=0.25)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
