@@ -52,7 +52,7 @@ def test_what_follows_agrees_or_contradicts(labs):
     assert not (facts.yes & facts.no).any()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_one_false_statement_makes_at_most_itself_false(seed):
     world = small_world(seed, n_latent=12, n_clients=8)
     given = perfect(world)
@@ -64,7 +64,7 @@ def test_one_false_statement_makes_at_most_itself_false(seed):
 
 def test_exact_worlds_are_recovered_without_a_false_statement():
     scores = []
-    for seed in range(30):
+    for seed in range(10):
         world = small_world(seed, n_latent=20, n_clients=5)
         order = assemble(perfect(world))
         truth = world.order.restrict(order.labels).matrix
