@@ -85,8 +85,10 @@ class Recovery:
         if hard.any():
             free = read_metric_free(given, hidden=confounding == "allow", scales=possible.scales)
             contradicted = contradicted if free is None else ()
-            # A bend also makes means contradict covariances, as offsets of batches do.
+            # A bend also makes means contradict covariances, as offsets of batches do, and moves
+            # several directions, as second targets do.
             contradicts = bool(contradicted) or not reading.targets.means_fit
+            contradicts |= bool(sight.second.refused.any())
             bent, chance = read_nonlinear(
                 given, hard, possible.scales, contradicts=contradicts, doubted=doubted
             )
