@@ -120,8 +120,14 @@ def second_targets(white: White, judged: Judged) -> tuple[Second, White]:
         return Second.none(white, judged.several), white
     suspect = judged.third > 1
     second = Second.none(white, suspect)
-    moved = [_Moved.of(white, judged, j) for j in np.flatnonzero(suspect).tolist()]
-    moved = [m for m in moved if 1 < len(m.values) <= MOST]
+    moved = []
+    for j in np.flatnonzero(suspect).tolist():
+        values, vectors = np.linalg.eigh(white.M[j])
+        below, above = beyond(values, judged.edges[j])
+        out = np.maximum(below, above) > 1
+        if 1 < out.sum() <= MOST:
+            third, edges = float(judged.third[j]), judged.edges[j]
+            moved.append(_Moved(j, third, values[out] - 1.0, vectors.T[out], edges))
     for _ in range(TURNS):
         before, second = second, _turn(white, second, moved)
         if (before.regime == second.regime).all():
@@ -138,21 +144,15 @@ def _turn(white: White, second: Second, moved: list[_Moved], *, sure: bool = Fal
     known = ~second.suspect
     for _ in moved:
         known = known | (second.found & known[second.regime])
+    owner, single = found.white.owner, np.arange(READINGS) == ZERO
+    read = found.has & found.usable[:, None] & (single == (found.odds < 0)[:, None])
     for m in moved:
-        lines, whose = _candidates(found, m.regime)
+        whose, slot = np.nonzero(read & (owner != owner[m.regime])[:, None])
+        lines = found.u[whose, slot]
         best = m.best(lines, ~known[whose], sure=sure) if len(lines) else None
         if best is not None:
             turned.line[m.regime], turned.regime[m.regime] = lines[best], whose[best]
     return turned
-
-
-def _candidates(found: Readings, j: int) -> tuple[FloatArray, IntArray]:
-    """Lines of the regimes of other labels than that of j, and the regimes that they belong to."""
-    owner = found.white.owner
-    there = found.has & (found.usable & (owner != owner[j]))[:, None]
-    single = np.arange(READINGS) == ZERO
-    regime, slot = np.nonzero(there & (single == (found.odds < 0)[:, None]))
-    return found.u[regime, slot], regime
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,14 +167,6 @@ class _Moved:
     values: FloatArray
     V: FloatArray
     edges: FloatArray
-
-    @classmethod
-    def of(cls, white: White, judged: Judged, j: int) -> _Moved:
-        values, vectors = np.linalg.eigh(white.M[j])
-        below, above = beyond(values, judged.edges[j])
-        out = np.maximum(below, above) > 1
-        third, edges = float(judged.third[j]), judged.edges[j]
-        return cls(j, third, values[out] - 1.0, vectors.T[out], edges)
 
     def best(self, lines: FloatArray, unknown: BoolArray, *, sure: bool) -> int | None:
         """The line that explains the regime best, if one does.
