@@ -49,14 +49,8 @@ YES, NO, CANNOT_SAY = 1, 0, -1
 class Outcome:
     """What happened during recovery, and what to do when it is not `ok`.
 
-    Parameters
-    ----------
-    code : str
-        ``"ok"``, or the name of what happened (``"budget"``, ``"partial"``, ``"not-identified"``).
-    message : str
-        One or more sentences for the user.
-    remedy : str
-        What to do; empty when ok.
+    The code is ``"ok"``, or the name of what happened (``"budget"``, ``"partial"``,
+    ``"not-identified"``); the remedy is empty when ok.
 
     Examples
     --------
@@ -91,13 +85,10 @@ class Statements(ReadOnlyArrays):
         1 yes, 0 no, -1 cannot say: is the row label an ancestor of the column label?
     one_of : tuple of (frozenset of str, str)
         `(candidates, descendant)`: at least one candidate is an ancestor of the descendant.
-    spouses : frozenset of frozenset of str, or None
-        Pairs joined by a bidirected edge; None where they are not identified.
     """
 
     ancestor: npt.NDArray[np.int8]
     one_of: tuple[tuple[frozenset[str], str], ...] = ()
-    spouses: frozenset[frozenset[str]] | None = None
 
     def __post_init__(self) -> None:
         self._copy_read_only("ancestor", dtype=np.int8)
@@ -128,25 +119,22 @@ class Fragment(ReadOnlyArrays):
     outcome : Outcome
     findings : tuple of Finding
     basis : array, shape (p, n_features), or None
-        Q̂, rows in the order of `labels`. Never leaves the client. The row of a label with a hard
-        intervention reads the latent itself, with standard deviation 1 in the control, growing in
-        the direction in which its intervention moved it.
+        Q̂, rows in the order of `labels`. Never leaves the client. The row of a hard label reads the
+        latent itself, with standard deviation 1 in the control, growing as its intervention moved.
     hard : Effects or None
         What hard interventions reveal; None without any.
     shares : Sizes or None
         For every pair, the share of what changed in the column's equation that belongs to the row.
-        It bounds the effect that a "no" leaves open. None from exact statements and from
-        ``method="paper"``.
+        It bounds the effect that a "no" leaves open. None from exact statements and Algorithm 1.
     rank_one : {"no-ancestor", "unsure"}, or None
         What the user says of labels whose intervention moved a single direction (see
         `recover_fragment`).
     features : tuple of str, or None
-        Names of the basis's columns; `transform` checks data frames against them. Never leave the
-        client.
+        Names of the basis's columns; `transform` checks data frames against them.
     centre : array, shape (n_features,), or None
-        Mean of the control rows, which `transform` subtracts. Never leaves the client.
+        Mean of the control rows, which `transform` subtracts.
     carried : Loadings or None
-        Which sensors carry which latent: see `loadings`. Never leaves the client.
+        Which sensors carry which latent: see `loadings`. These three never leave the client.
 
     Examples
     --------
@@ -360,8 +348,6 @@ def _faults(fragment: Fragment) -> Iterator[str]:
             yield "the statements have the wrong shape or values"
         if not all(c and c < known and d in known - c for c, d in s.one_of):
             yield "a statement names a label that the client does not have"
-        if not all(len(pair) == 2 and pair <= known for pair in s.spouses or ()):
-            yield "a spouse is not another label of the client"
     if fragment.basis is not None and (fragment.basis.ndim != 2 or fragment.basis.shape[0] != p):
         yield "the basis needs one row per label"
 

@@ -35,8 +35,8 @@ MOST_SHOWN = 4
 MOST_ASKED = 300
 # Sites, labels and sensors that are drawn; `result.loadings` has them all.
 MOST_SITES, MOST_LABELS, MOST_SENSORS = 12, 40, 30
-# Size of a cell, and room for the names of labels and sensors, in pixels.
-CELL, LEFT, TOP = 24, 150, 110
+# Size of a cell, and of a character of a name, in pixels.
+CELL, CHARACTER = 24, 8
 
 # A sentence, and pairs to ask about: ancestor, descendant, text.
 Remark = tuple[str, list[tuple[str, str, str]]]
@@ -265,8 +265,12 @@ def _sensors(site: str, frame: pd.DataFrame) -> dict[str, Any]:
     labels = list(dict.fromkeys(frame["label"]))[:MOST_LABELS]
     frame = frame[frame["label"].isin(labels)]
     largest = frame.groupby("sensor", sort=False)["share"].max().sort_values(ascending=False)
-    x = {name: LEFT + CELL * i for i, name in enumerate(largest.index[:MOST_SENSORS])}
-    y = {name: TOP + CELL * i for i, name in enumerate(labels)}
+    shown = [str(name) for name in largest.index[:MOST_SENSORS]]
+    # The template cuts longer names.
+    left = 16 + CHARACTER * min(max(map(len, labels)), 20)
+    top = 16 + CHARACTER * min(max(map(len, shown)), 16)
+    x = {name: left + CELL * i for i, name in enumerate(shown)}
+    y = {name: top + CELL * i for i, name in enumerate(labels)}
     cells, rows = [], {}
     columns = ["label", "sensor", "response", "unit", "per", "share", "up"]
     for label, sensor, response, unit, per, share, up in frame[columns].to_numpy().tolist():
@@ -280,8 +284,11 @@ def _sensors(site: str, frame: pd.DataFrame) -> dict[str, Any]:
             rows[label] = (label, named, does, size, f"{share:.0%}")
     return {
         "site": site,
-        "width": LEFT + CELL * len(x) + 8,
-        "height": TOP + CELL * len(y) + 8,
+        "left": left,
+        "top": top,
+        # Slanted names of the last sensors reach beyond their cells.
+        "width": left + CELL * len(x) + top // 2,
+        "height": top + CELL * len(y) + 8,
         "labels": y.items(),
         "sensors": x.items(),
         "cells": cells,
@@ -292,6 +299,8 @@ def _sensors(site: str, frame: pd.DataFrame) -> dict[str, Any]:
 def _provenance(result: Result) -> list[tuple[str, str]]:
     """Pairs of name and value for the table of provenance."""
     given = {name: value for name, value in result.provenance.items() if name != "spectra"}
+    made = given.pop("version", None), given.pop("versions", {})
+    given["versions"] = {"jigsaw-crl": made[0], **made[1]}
     sizes = given.pop("n_samples", None) or {f.client: f.n_samples for f in result.order.fragments}
     given["assembly"] = result.options
     given["rows"] = {client: _rows(rows) for client, rows in sizes.items()}
@@ -304,7 +313,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(f"{name}: {key}", inner)
-    else:
+    elif value is not None:
         yield name.replace("_", " "), str(value)
 
 

@@ -79,9 +79,8 @@ class Weight:
 class Edge:
     """An edge from ancestor to descendant (labels, or any member of a block), and its points.
 
-    `stated` is false where less is known than that the one label is an ancestor of the other:
-    between groups of labels, and where the client cannot say. `meaning` is what is known. `weight`
-    is the direct effect, None where only the order is known; its number stands at `number_at`.
+    `stated` is false between groups of labels, and where the client cannot say; `meaning` is what
+    is known. `weight` is the direct effect, if it is known; its number stands at `number_at`.
     """
 
     ancestor: str
@@ -137,9 +136,8 @@ def draw_graph(order: GlobalOrder) -> Picture:
     """Direct effects, and relations of which only the order is known; chips follow `order.labels`.
 
     Edges are the direct ones; decided ancestors that may be direct causes (undetermined); and pairs
-    of the Hasse diagram whose effect nobody measured (no weight). Without hard interventions it is
-    the Hasse diagram. `not_drawn` counts undetermined edges that are left out, because the order of
-    the pair is itself open or because there are too many.
+    of the Hasse diagram whose effect nobody measured (no weight). `not_drawn` counts undetermined
+    edges that are left out, because the order of the pair is open or because there are too many.
     """
     covers = {order.indices(a, d): None for a, d in order.hasse().edges if a != d}
     direct, left_out = order.direct_effects, 0

@@ -17,15 +17,8 @@ __all__ = ["Changed", "ChangedEffect", "Difference", "difference"]
 class Changed:
     """Another verdict on a pair.
 
-    Parameters
-    ----------
-    ancestor, descendant : str
-    before, after : str
-        The verdicts.
-    probability_before, probability_after : float
-    because : tuple of str
-        Sites that joined, left or changed and have both labels; empty if the verdict changed
-        through other pairs.
+    `because` names the sites that joined, left or changed and have both labels; it is empty if the
+    verdict changed through other pairs.
     """
 
     ancestor: str
@@ -52,15 +45,8 @@ class ChangedEffect:
 class Difference:
     """What differs between two results.
 
-    Parameters
-    ----------
-    joined, left, changed : tuple of str
-        Sites that are new, that are gone, and that sent another fragment.
-    new_labels, lost_labels : tuple of str
-    knowledge : bool
-        Something else is known before the data.
-    verdicts : tuple of Changed
-    effects : tuple of ChangedEffect
+    Sites `joined`, `left`, or `changed` what they sent; with `knowledge`, something else is known
+    before the data.
     """
 
     joined: tuple[str, ...]

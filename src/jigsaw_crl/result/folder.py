@@ -82,15 +82,7 @@ _OURS: dict[str, Ours] = {
 
 
 def order_csv(order: GlobalOrder) -> str:
-    """The table of `GlobalOrder.to_frame` as CSV, numbers with four decimals.
-
-    Examples
-    --------
-    >>> import jigsaw_crl as jc
-    >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
-    >>> order_csv(order).splitlines()[1]
-    'z1,z2,ancestor,1.0000,2,0,,,,,0,False'
-    """
+    """The table of `GlobalOrder.to_frame` as CSV, numbers with four decimals."""
     return _csv(order.to_frame(), "%.4f")
 
 
@@ -109,16 +101,7 @@ def graphml(graph: nx.DiGraph[str]) -> str:
 
 
 def load_result(folder: str | os.PathLike[str]) -> Result:
-    """Read a result folder that `Result.save` wrote.
-
-    Parameters
-    ----------
-    folder : path
-
-    Returns
-    -------
-    Result
-        Without the latent bases, which never leave the clients.
+    """Read a result folder that `Result.save` wrote; latent bases are not in it.
 
     Examples
     --------

@@ -120,17 +120,7 @@ class Result:
 
     @property
     def lost_labels(self) -> Mapping[str, tuple[LeftOut, ...]]:
-        """Labels missing from the order because they were left out of every client, and why.
-
-        Examples
-        --------
-        >>> import jigsaw_crl as jc
-        >>> control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
-        >>> regimes["z2"] = regimes["z1"]
-        >>> lab = jc.Client.from_samples("lab-1", observational=control, interventions=regimes)
-        >>> [str(part) for part in jc.recover([lab]).lost_labels["z2"]]
-        ["z2 of lab-1, because the regime holds the same rows as 'z1'"]
-        """
+        """Labels missing from the order because they were left out of every client, and why."""
         rows = self.provenance.get("n_samples")
         found: dict[str, list[LeftOut]] = {}
         for part in self.left_out:
@@ -146,12 +136,11 @@ class Result:
         """Total effects in standard deviations of the control; empty without hard interventions.
 
         One row for every ordered pair that hard interventions reveal. Columns: cause, effect, total
-        (0 where the verdict is "not ancestor", otherwise the estimate), standard_error, low and
-        high (95 % interval of the estimate, and the total in it), sites, heterogeneity_p (the
-        probability that sites differ so much by chance), verdict, kind. Where both labels have a
-        sensor with a unit (`Client.with_sensors`), also in_units and unit. In a system that is not
-        linear the kind is "average effect at this dose": what the intervention did as it was
-        applied, in standard deviations of the effect.
+        (0 where the verdict is "not ancestor"), standard_error, low and high (95 % interval),
+        sites, heterogeneity_p (the probability that sites differ so much by chance), verdict, kind;
+        in_units and unit where both labels have a sensor with a unit (`Client.with_sensors`). In a
+        system that is not linear the kind is "average effect at this dose": what the intervention
+        did as it was applied, in standard deviations of the effect.
 
         Examples
         --------
@@ -194,8 +183,9 @@ class Result:
                 own = own.assign(response=own["response"] * own["label"].map(turned))
             tables.append(own.assign(site=site))
         columns = ["site", "label", "sensor", "response", "unit", "per", "share", "up"]
-        empty = pd.DataFrame(columns=columns)
-        return pd.concat(tables, ignore_index=True)[columns] if tables else empty
+        if not tables:
+            return pd.DataFrame(columns=columns)
+        return pd.concat(tables, ignore_index=True)[columns]
 
     @cached_property
     def applied_effects(self) -> pd.DataFrame:
@@ -230,17 +220,14 @@ class Result:
     def predict_shift(self, shifts: Mapping[str, float]) -> pd.DataFrame:
         """Expected change of every label, in its standard deviations, when some are pushed.
 
+        Columns: label, change, low, high; NaN where an effect is undetermined.
+
         Parameters
         ----------
         shifts : mapping of str to float
             How far each label is moved, in its own standard deviations. Everything else goes on
             as in the control, and the changes add up. In a system that is not linear: one label,
             at a dose that was applied.
-
-        Returns
-        -------
-        DataFrame
-            label, change, low, high; NaN where an effect is undetermined.
 
         Raises
         ------
@@ -255,20 +242,8 @@ class Result:
 
         The search takes a while; `jigsaw recover --out` and `jigsaw assemble --out` run it.
 
-        Parameters
-        ----------
-        size : int, optional
-            How many labels the client can access. By default as many as pay (see `next_client`),
-            and no search for orders of more than 60 labels or from Algorithm 3.
-        seed : int
-
-        Examples
-        --------
-        >>> import jigsaw_crl as jc
-        >>> world = jc.simulate.setting("A", 0)
-        >>> result = jc.recover([world.client(0), world.client(4)]).with_proposal(size=3)
-        >>> len(result.proposal.labels)
-        3
+        `size` is the number of labels that the client can access. By default as many as pay (see
+        `next_client`), and no search for orders of more than 60 labels or from Algorithm 3.
         """
         many = len(self.order.labels) > MOST_LABELS_FOR_PROPOSAL
         if size is None and (many or self.order.mode == "paper"):
@@ -292,11 +267,6 @@ class Result:
         **options
             Of a client's recovery, as for `recover`: `confounding`, `rank_one`, `interventions`,
             `tau`.
-
-        Returns
-        -------
-        Result
-            A new one; it can be saved and reported like the first.
 
         Raises
         ------

@@ -16,21 +16,8 @@ __all__ = ["LeftOut", "left_out", "summarise"]
 class LeftOut:
     """A label of one client, or a whole client, that was not used.
 
-    Parameters
-    ----------
-    client : str
-    label : str or None
-        None where the whole client was left out.
-    check : str
-        The check that excluded it, for instance ``"several-targets"``.
-    because : str
-        The message of the finding.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.result.summary import LeftOut
-    >>> print(LeftOut("lab-1", "pump", "several-targets", "the regime moves more than one node"))
-    pump of lab-1, because the regime moves more than one node
+    `label` is None where the whole client was left out, `check` the finding that excluded it, for
+    instance ``"several-targets"``, and `because` its message.
     """
 
     client: str
@@ -64,15 +51,9 @@ def summarise(
 ) -> str:
     """How many clients can say something about ancestors, why the others cannot, what to do.
 
-    Parameters
-    ----------
-    outcomes : mapping of str to Outcome
-        Of each client that is used.
-    withheld : collection of str
-        Clients whose evidence is withheld because the system is not linear.
-    left_out : collection of LeftOut
-    undecided : int
-        The number of ordered pairs if none of them is decided, otherwise 0.
+    `outcomes` are those of each client that is used; the evidence of `withheld` clients is not used
+    because the system is not linear; `undecided` is the number of ordered pairs if none of them is
+    decided, otherwise 0.
 
     Examples
     --------
