@@ -23,6 +23,7 @@ def lab(
     yes: Iterable[Pair] = (),
     no: Iterable[Pair] = (),
     one_of: Iterable[tuple[Iterable[str], str]] = (),
+    spouses: Iterable[Pair] | None = None,
 ) -> Fragment:
     """A client that states exactly these pairs; labels of its open pairs share a district."""
     position = {label: i for i, label in enumerate(labels)}
@@ -39,7 +40,11 @@ def lab(
         together.elements,
         together,
         together.elements,
-        statements=Statements(said, tuple((frozenset(c), d) for c, d in one_of)),
+        statements=Statements(
+            said,
+            tuple((frozenset(c), d) for c, d in one_of),
+            None if spouses is None else frozenset(frozenset(s) for s in spouses),
+        ),
     )
 
 
@@ -52,7 +57,7 @@ def small_world(seed: int, n_latent: int = 12, n_clients: int = 4) -> World:
 
 
 def flipped(fragment: Fragment, rate: float, rng: np.random.Generator) -> Fragment:
-    """Each statement negated with probability `rate`; disjunctions left out."""
+    """Each statement negated with probability `rate`; disjunctions and spouses left out."""
     assert fragment.statements is not None
     said = fragment.statements.ancestor.copy()
     turn = (rng.random(said.shape) < rate) & (said != CANNOT_SAY) & ~np.eye(len(said), dtype=bool)

@@ -59,7 +59,7 @@ def reordered(fragment: Fragment, rng: np.random.Generator) -> Fragment:
             single=tuple(bayes.single[i] for i in deal),
         )
     if stated is not None:
-        stated = Statements(stated.ancestor[grid], stated.one_of[::-1])
+        stated = Statements(stated.ancestor[grid], stated.one_of[::-1], stated.spouses)
     listed = tuple(blocks.elements[i] for i in rng.permutation(len(blocks.elements)))
     return replace(
         fragment,

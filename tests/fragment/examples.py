@@ -33,7 +33,8 @@ def evidence(seed=0, size=4):
 def statements():
     ancestor = np.zeros((4, 4), dtype=np.int8)
     ancestor[0, 2], ancestor[0, 1], ancestor[1, 0] = 1, -1, -1
-    return Statements(ancestor, ((frozenset("ab"), "d"),))
+    spouses = frozenset([frozenset("ab")])
+    return Statements(ancestor, ((frozenset("ab"), "d"),), spouses)
 
 
 def fragment(client="lab-1", **changes):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.fragment.fragment import Fragment, Outcome
+from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
 
 from .examples import (
     JSON_VALUES,
@@ -25,6 +25,11 @@ from .examples import (
 CASES = {
     "from samples": {},
     "exact": {"bayes": None, "statements": statements(), "n_samples": None},
+    "spouses unknown": {
+        "bayes": None,
+        "statements": Statements(statements().ancestor),
+        "n_samples": None,
+    },
     "paper": {"method": "paper", "bayes": None, "districts": None},
     "stopped early": {"outcome": Outcome("budget", "The search stopped.", "Raise the budget.")},
 }
@@ -38,6 +43,7 @@ def test_a_fragment_read_back_is_the_one_written(case):
     assert_same(f, Fragment.from_json(f.to_json().encode()))
     if f.statements is not None:
         assert again.statements.one_of == f.statements.one_of
+        assert again.statements.spouses == f.statements.spouses
         assert np.array_equal(again.statements.ancestor, f.statements.ancestor)
 
 
@@ -136,12 +142,16 @@ BAD_DOCUMENTS = {
         "not symmetric",
     ),
     "statement of unknown value": (
-        {"statements": {"ancestor": wide(2), "one_of": []}},
+        {"statements": {"ancestor": wide(2), "one_of": [], "spouses": None}},
         "statements",
     ),
     "statement about itself": (
-        {"statements": {"ancestor": wide(0), "one_of": [[[0, 1], 1]]}},
+        {"statements": {"ancestor": wide(0), "one_of": [[[0, 1], 1]], "spouses": None}},
         "names a label",
+    ),
+    "own spouse": (
+        {"statements": {"ancestor": wide(0), "one_of": [], "spouses": [[1, 1]]}},
+        "spouse",
     ),
     "number as text": ({"bayes": {**EVIDENCE, "scales": ["0.5", 0.05]}}, "bayes.scales.0"),
     "truth value as number": ({"bayes": {**EVIDENCE, "scales": [True, 0.05]}}, "bayes.scales.0"),
@@ -149,11 +159,11 @@ BAD_DOCUMENTS = {
     "version that is a fraction": ({"version": 1.0}, "'version'"),
     "scale below zero": ({"bayes": {**EVIDENCE, "scales": [-0.5, 0.05]}}, "bayes.scales.0"),
     "statement that is a truth value": (
-        {"statements": {"ancestor": wide(True), "one_of": []}},
+        {"statements": {"ancestor": wide(True), "one_of": [], "spouses": None}},
         "statements.ancestor.0.0",
     ),
     "statement that is a fraction": (
-        {"statements": {"ancestor": wide(1.0), "one_of": []}},
+        {"statements": {"ancestor": wide(1.0), "one_of": [], "spouses": None}},
         "statements.ancestor.0.0",
     ),
     "move that is a truth value": (

@@ -115,6 +115,7 @@ def test_arrays_are_read_only_copies():
         ({"bayes": BayesFactors((1.0,), np.full((1, 4, 4), np.inf), np.eye(4))}, "not finite"),
         ({"statements": Statements(np.zeros((3, 3)))}, "wrong shape"),
         ({"statements": Statements(np.zeros((4, 4)), ((frozenset("z"), "a"),))}, "names a label"),
+        ({"statements": Statements(np.zeros((4, 4)), (), frozenset([frozenset("az")]))}, "spouse"),
         ({"basis": np.zeros((3, 6))}, "one row per label"),
     ],
 )

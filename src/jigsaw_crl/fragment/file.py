@@ -61,6 +61,7 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
         else {
             "ancestor": said.ancestor.tolist(),
             "one_of": [[numbers(c), fragment.index(d)] for c, d in said.one_of],
+            "spouses": None if said.spouses is None else sorted(map(numbers, said.spouses)),
         },
         "hard": None
         if hard is None
@@ -164,11 +165,13 @@ class _HardDocument(Closed):
 class _StatementsDocument(Closed):
     ancestor: list[list[Annotated[WholeNumber, Field(ge=-1, le=1)]]]
     one_of: list[tuple[list[_Index], _Index]]
+    spouses: list[tuple[_Index, _Index]] | None
 
     def statements(self, names: Sequence[str]) -> Statements:
         candidates = _sets(names, [c for c, _ in self.one_of])
         one_of = zip(candidates, (names[d] for _, d in self.one_of), strict=True)
-        return Statements(np.array(self.ancestor, dtype=np.int8), tuple(one_of))
+        spouses = None if self.spouses is None else frozenset(_sets(names, self.spouses))
+        return Statements(np.array(self.ancestor, dtype=np.int8), tuple(one_of), spouses)
 
 
 class GroupsDocument(Closed):

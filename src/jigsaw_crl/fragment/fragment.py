@@ -85,10 +85,13 @@ class Statements(ReadOnlyArrays):
         1 yes, 0 no, -1 cannot say: is the row label an ancestor of the column label?
     one_of : tuple of (frozenset of str, str)
         `(candidates, descendant)`: at least one candidate is an ancestor of the descendant.
+    spouses : frozenset of frozenset of str, or None
+        Pairs joined by a bidirected edge; None where they are not identified.
     """
 
     ancestor: npt.NDArray[np.int8]
     one_of: tuple[tuple[frozenset[str], str], ...] = ()
+    spouses: frozenset[frozenset[str]] | None = None
 
     def __post_init__(self) -> None:
         self._copy_read_only("ancestor", dtype=np.int8)
@@ -348,6 +351,8 @@ def _faults(fragment: Fragment) -> Iterator[str]:
             yield "the statements have the wrong shape or values"
         if not all(c and c < known and d in known - c for c, d in s.one_of):
             yield "a statement names a label that the client does not have"
+        if not all(len(pair) == 2 and pair <= known for pair in s.spouses or ()):
+            yield "a spouse is not another label of the client"
     if fragment.basis is not None and (fragment.basis.ndim != 2 or fragment.basis.shape[0] != p):
         yield "the basis needs one row per label"
 
