@@ -232,10 +232,8 @@ def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, 
     assert reached - {SURVIVED} == {DONE, KILLED if kill else REFUSED}
 
 
-@pytest.mark.parametrize("writer", ["moments", "report", "study", "h5ad"])
+@pytest.mark.parametrize("writer", ["moments", "report", "study"])
 def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, results, tmp_path):
-    if writer == "h5ad":
-        pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
     name, write = WRITERS[writer]
     assert run_child(lambda: write(tmp_path / name, results), full_after(40)) == REFUSED
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
