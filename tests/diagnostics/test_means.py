@@ -32,7 +32,7 @@ def found(control: np.ndarray, regimes: Rows) -> dict[str, list[Finding]]:
 @pytest.mark.parametrize(("kind", "shift"), KINDS)
 def test_sound_studies_give_no_finding_however_the_interventions_act(kind, shift):
     protocol = jc.simulate.Intervention.named(kind, shift=shift)
-    for seed in range(10):
+    for seed in range(4):
         world = jc.simulate.random_world(8, 2, 0.7, seed, intervention=protocol)
         study = world.clients(1000, seed=seed)
         assert [f for r in check_study(study).clients for f in r.findings] == []
@@ -158,7 +158,7 @@ def test_a_control_swapped_with_a_regime_is_named_with_and_without_shifts(kind, 
 
 @pytest.mark.parametrize("n", [30, 60])
 def test_few_gaussian_rows_are_no_outliers(n):
-    for seed in range(20):
+    for seed in range(5):
         rng = np.random.default_rng(seed)
         regimes = {f"z{j}": rng.normal(size=(n, 40)) for j in range(20)}
         said = found(rng.normal(size=(n, 40)), regimes)
