@@ -276,6 +276,16 @@ TEXTS: dict[str, tuple[str | None, str]] = {
     "latent": ("P", "Latents P."),
     "clients": ("K", "Clients K."),
     "coverage": ("Q", "Chance that a client accesses a latent."),
+    "graph": (
+        "FAMILY",
+        "Family of the random graph: er, sparse, dense, chain, tree, mid-hub, root-hub, layered, "
+        "star, two-stars, bipartite or scale-free.",
+    ),
+    "system": (
+        "NAME",
+        "How latents respond to their causes: linear, tanh, saturating, relu, sine, mixed, "
+        "products, squares or noise.",
+    ),
     "intervention": (
         "KIND",
         "What interventions do: paper, weak, strong, hard, mild, shrink, knock-down, set, "

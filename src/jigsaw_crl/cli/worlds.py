@@ -74,6 +74,8 @@ def simulate(
     latent: int | None = None,
     clients: int | None = None,
     coverage: float | None = None,
+    graph: str = "er",
+    system: str = "linear",
     intervention: str = "paper",
     shift: float = 0.0,
     samples: int | None = None,
@@ -91,9 +93,9 @@ def simulate(
 
     protocol = worlds.Intervention.named(intervention, shift=shift)
     if setting is not None:
-        if not latent is clients is coverage is None:
+        if not (latent is clients is coverage is None and (graph, system) == ("er", "linear")):
             raise InputError(
-                "--setting excludes --latent, --clients and --coverage",
+                "--setting excludes --latent, --clients, --coverage, --graph and --system",
                 "Choose a world of the paper or describe a random one.",
             )
         world = worlds.setting(setting, seed, intervention=protocol)
@@ -103,7 +105,9 @@ def simulate(
             "Pass --setting A, or all of --latent, --clients and --coverage.",
         )
     else:
-        world = worlds.random_world(latent, clients, coverage, seed, intervention=protocol)
+        world = worlds.random_world(
+            latent, clients, coverage, seed, graph=graph, system=system, intervention=protocol
+        )
     kind = file_format or ("moments" if samples is None else "parquet")
     if samples is None and kind != "moments":
         raise InputError(
