@@ -2,8 +2,8 @@
 
     python benchmarks/exact_statements.py --worlds 5
 
-One line per size and coverage: what the clients state and how much of it is false, then the
-verdicts of the assembled order, and how many studies left exact mode.
+One line per size and coverage: what the clients state (pairs, and "one of") and how much of it is
+false, then the verdicts of the assembled order, and how many studies left exact mode.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CELLS = (
     (300, 10, 0.15),
     (300, 5, 0.3),
 )
-COUNTED = ("no", "yes")
+COUNTED = ("no", "yes", "one of")
 
 
 def stated(fragment: Fragment, order: PartialOrder[str]) -> Counter[str]:
@@ -42,6 +42,9 @@ def stated(fragment: Fragment, order: PartialOrder[str]) -> Counter[str]:
                 name = "yes" if code == YES else "no"
                 counts[name] += 1
                 counts[f"false {name}"] += order.is_ancestor(a, d) != (code == YES)
+    for candidates, d in said.one_of:
+        counts["one of"] += 1
+        counts["false one of"] += not any(order.is_ancestor(c, d) for c in candidates)
     return counts
 
 

@@ -23,17 +23,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.client.white import White
-from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 from jigsaw_crl.nullcone.judge import Judged
 from jigsaw_crl.nullcone.readings import IMPOSSIBLE, READINGS, ZERO, Readings
 
-__all__ = ["Rounding", "certain", "exact_products", "exact_readings"]
+__all__ = ["Rounding", "exact_products", "exact_readings"]
 
 # Bounds are for the worst case, and rounding errors are found to be below a thousandth of them. A
 # number is zero within the first share of its bound; beyond the second multiple it is not.
@@ -41,12 +37,6 @@ SURE, CLEAR = 1e-2, 10.0
 # Where moments are well conditioned, `p · eps · κ` is no bound: every step of the computation
 # rounds.
 LEAST_ROUNDING = 1e-12
-# By how much the log factors must lead. A number that is zero by exact moments decides by 16 to 50,
-# and one that is not by thousands; less is a line or an effect within rounding of another.
-BY_ZERO, BY_EFFECT = 14.0, 1_000.0
-# A zero inside a district counts if a number of this size would show, and bounds hold while the
-# errors of its lines are below the share FIRST_ORDER of the smallest eigenvalue of their products.
-HIDDEN, FIRST_ORDER = 1e-8, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,60 +161,3 @@ def exact_products(
         untold = (meet & (products <= CLEAR * open_to[:, None])).any(axis=1)
     covariance = np.broadcast_to(C[:, None], (len(i), READINGS**2, 3, 3))
     return T.reshape(-1, READINGS**2, 3), covariance, np.asarray(~untold)
-
-
-def certain(
-    bayes: BayesFactors, same_district: BoolArray, lines: tuple[FloatArray, ...] | None
-) -> npt.NDArray[np.int8]:
-    """What exact moments make certain about ancestry, shape (p, p); see `Statements.ancestor`.
-
-    Across districts it is settled either way (T3). `lines` are the unit lines of q and c of each
-    label and their errors, if every latent has them: they tell something inside districts too.
-    """
-    ahead = bayes.ancestor.max(axis=0)
-    neither = np.fmax(np.fmax(bayes.lean, 0.0), ahead.T)
-    with np.errstate(invalid="ignore"):  # NaN: the client cannot say
-        yes = (ahead - neither > BY_EFFECT) & (ahead - bayes.district > BY_ZERO)
-        no = neither - np.fmax(ahead, bayes.district) > BY_ZERO
-        known = np.abs(bayes.district - np.fmax(neither, ahead)) >= BY_ZERO
-    joined = transitive_closure(same_district | ~known)
-    ancestor = np.full(yes.shape, CANNOT_SAY, dtype=np.int8)
-    ancestor[no] = NO
-    # Inside a district, a spouse's effect passes for one's own; a zero is one there too.
-    ancestor[transitive_closure(yes & ~joined)] = YES
-    ancestor[same_district] = CANNOT_SAY
-    if lines is None:
-        return ancestor
-    for members in strongly_connected(joined):
-        inside = np.ix_(members, members)
-        ancestor[inside] = np.where(_apart(*(x[members] for x in lines)), NO, ancestor[inside])
-    return ancestor
-
-
-def _apart(q: FloatArray, c: FloatArray, e: FloatArray) -> BoolArray:
-    """`[a, d]`: a is certainly no ancestor of d, for labels of one district.
-
-    With Γ the products of the unit q's, `Γ⁻¹` is the covariance of the noise (T6) and
-    `x_j = Γ⁻¹⟨q, c_j⟩ = Σ v_j + u_j`, where v_j is supported on the ancestors of j and u_j on its
-    spouses. With `N` labels that are no spouses of j, l one of them and `y_j = Σ[N,N]⁻¹ x_j[N]`, l
-    is no ancestor of j if `x_j[l] = 0` or `y_j[l] = 0`. A wrong line loses zeros and generically
-    gains none. With `Σ = s ρ s`, errors e of the lines and `w = |ρ| s e`, to first order
-    `|δρ[l, m]| ≤ w_l + w_m`, `|δx_j[l]| ≤ w_l + e_j + Σ_a s_a e_a |x_j[a]|`, and y_j is off by at
-    most `|ρ[N,N]⁻¹| (|δx_j[N]| + |δρ[N,N]| |y_j|)`.
-    """
-    gram, none = q @ q.T, np.zeros((len(q), len(q)), dtype=bool)
-    if len(q) == 1 or not e.sum() < FIRST_ORDER * float(np.linalg.eigvalsh(gram)[0]):
-        return none
-    sigma = np.linalg.inv(gram)
-    s = np.sqrt(np.diagonal(sigma))
-    rho, x = sigma / (s[:, None] * s), sigma @ (q @ c.T) / s[:, None]
-    w = np.abs(rho) @ (s * e)
-    of_rho, of_x = w[:, None] + w, w[:, None] + e + (s * e) @ np.abs(x)
-    strangers = (np.abs(rho) <= SURE * of_rho) & (of_rho <= HIDDEN)
-    apart = strangers & (np.abs(x) <= SURE * of_x) & (of_x <= HIDDEN)
-    for j, N in enumerate(map(np.flatnonzero, strangers)):
-        inverse = np.linalg.inv(rho[np.ix_(N, N)])
-        y = inverse @ x[N, j]
-        bound = np.abs(inverse) @ (of_x[N, j] + of_rho[np.ix_(N, N)] @ np.abs(y))
-        apart[N, j] |= (np.abs(y) <= SURE * bound) & (bound <= HIDDEN)
-    return np.asarray(apart)

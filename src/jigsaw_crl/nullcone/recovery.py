@@ -20,8 +20,8 @@ from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Outcome, RankOne, Statements
 from jigsaw_crl.fragment.latents import Loadings
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
+from jigsaw_crl.nullcone.district import Lines, certain
 from jigsaw_crl.nullcone.effects import Revealed, read_claimed, reveal
-from jigsaw_crl.nullcone.exact import certain
 from jigsaw_crl.nullcone.judge import SEVERAL, spread_edge
 from jigsaw_crl.nullcone.metric_free import read_metric_free
 from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
@@ -278,18 +278,12 @@ class Recovery:
         return np.asarray(open_ | self.not_identified)
 
     def _statements(self, structure: Structure) -> Statements:
-        """What exact moments make certain: across districts, and below hard interventions."""
-        t, choice, rounding = self.reading.targets, self.reading.choice, self.reading.sight.rounding
+        """What exact moments make certain, with what they show below hard interventions."""
+        t = self.reading.targets
         silent, lines = ~self.seen | (not t.identified), None
-        assert rounding is not None
         if len(self.labels) == t.white.dimension and not (silent | self.mean_alone).any():
-            # Exact moments of further strengths of a label add nothing. A spouse moves a second
-            # direction; where it is within rounding, it tilts the one line.
-            first = np.unique(self.reading.owner, return_index=True)[1]
-            slot = np.where(t.has[first, 0], choice.reading[first], 0)
-            error = (rounding.error + rounding.tilt)[first]
-            lines = t.u[first, slot], t.u[first, 1 - slot], error
-        ancestor = certain(self.soft, structure.same_district, lines)
+            lines = Lines.of(self.reading)
+        ancestor, groups = certain(self.soft, structure.same_district, lines)
         ancestor[silent] = CANNOT_SAY
         ancestor[:, silent | self._unsaid] = CANNOT_SAY
         # Log factors of exact moments are certain either way. "District" is no ancestry here.
@@ -298,7 +292,12 @@ class Recovery:
         ancestor[settled] = NO
         ancestor[settled & (ahead > np.fmax(self.bayes.district, 0.0))] = YES
         np.fill_diagonal(ancestor, NO)
-        return Statements(ancestor)
+        one_of = [
+            (frozenset(self.labels[a] for a in group), self.labels[d])
+            for group, d in sorted(groups, key=lambda one: (one[1], sorted(one[0])))
+            if not self._unsaid[d]
+        ]
+        return Statements(ancestor, tuple(one_of))
 
     def _basis(self, structure: Structure, reading: Reading) -> FloatArray:
         white, functionals = reading.targets.white, constrained_functionals(reading, structure)
