@@ -49,8 +49,8 @@ BY_ZERO, BY_EFFECT = 14.0, 1_000.0
 # A zero inside a district counts if a number of this size would show, and bounds hold while the
 # errors of its lines are below the share FIRST_ORDER of Γ's smallest eigenvalue.
 HIDDEN, FIRST_ORDER = 1e-8, 0.01
-# The search over lines grows with the square of the district; larger ones are left open, and those
-# with more choices of lines that differ in their zeros.
+# The search over lines grows with the square of the district; it is left out in larger ones, and
+# given up where more choices of lines differ in their zeros.
 LARGEST_DISTRICT, MOST_CHOICES = 32, 64
 
 # (a, d): a is no ancestor of d; (candidates, d): at least one candidate is an ancestor of d.
@@ -111,12 +111,20 @@ def certain(
 
 
 def inside(lines: Lines, members: list[int]) -> tuple[No, OneOf]:
-    """Facts about one district, by position in it; none if it is too large or ill-conditioned."""
-    if not 1 < len(members) <= LARGEST_DISTRICT:
+    """Facts about one district, by position in it; none if it is ill-conditioned.
+
+    Where no search tells which lines are possible, the zeros of the first choice are stated: wrong
+    lines have none in addition.
+    """
+    if len(members) == 1:
         return set(), set()
-    found = [_facts(one) for one in _possible(lines, members)]
-    if not found:
-        return set(), set()
+    start = _Choices.of(lines, members, lines.choice[members][None]).with_y()
+    possible = _possible(lines, members, start) if len(members) <= LARGEST_DISTRICT else []
+    if not possible:
+        edges, _, _, x, y = start.numbers
+        apart = start.sound & edges.missing[0] & (x.missing | y.missing)[0]
+        return {(a, d) for a, d in np.argwhere(apart).tolist()}, set()
+    found = [_facts(one) for one in possible]
     return set.intersection(*(no for no, _ in found)), set.intersection(*(one for _, one in found))
 
 
@@ -218,7 +226,7 @@ class _Choices:
         return b"".join(x[k].tobytes() for n in self.numbers for x in (n.zero, n.clear))
 
 
-def _possible(given: Lines, members: list[int]) -> list[_Choices]:
+def _possible(given: Lines, members: list[int], best: _Choices) -> list[_Choices]:
     """Choices that no other one refutes, reached by flips of one or two lines at a time.
 
     Of choices with the same zeros, which say the same, one is returned; an empty list if there are
@@ -227,7 +235,6 @@ def _possible(given: Lines, members: list[int]) -> list[_Choices]:
     single = np.eye(len(members), dtype=np.intp)[given.free[members]]
     first, second = np.triu_indices(len(single), 1)
     flips = np.concatenate([single, single[first] + single[second]])
-    best = _Choices.of(given, members, given.choice[members][None]).with_y()
     found, waiting, tried = {best.pattern(0): best}, [best], {best.lines.tobytes()}
     while waiting:
         some = _Choices.of(given, members, waiting.pop().lines ^ flips)
