@@ -28,9 +28,9 @@ __all__ = ["metropolis"]
 
 # The lowest bit of a word.
 ONE = np.uint64(1)
-# Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair. Rows and
-# columns are so few that a set of them fits one word.
-LARGEST_BRIDGE, LONGEST_SIDE = 1024, 64
+# Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair. A set of
+# rows or columns fits one word. Of more active pairs two have seldom to do with each other.
+LARGEST_BRIDGE, LONGEST_SIDE, PAIRED = 1024, 64, 500
 # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
 THRESHOLDS = (np.inf, 8.0, 3.0, 1.0)
 # Moves are inlined, because passing an array to a compiled function counts a reference, which is
@@ -213,7 +213,7 @@ def metropolis(  # type: ignore[no-untyped-def]
     for sweep in range(trace.shape[0]):
         for step in range(n_active + flips):
             broken, gain, n = _broken(down, named, targets), 0.0, 0
-            for part in range(2 if step < n_active and step & 3 else 1):
+            for part in range(2 if step < n_active <= PAIRED and step & 3 else 1):
                 z = _random_bits(random)
                 pair, threshold = np.int64((z >> np.uint64(20)) % n_pairs), -np.inf
                 if step < n_active:
