@@ -221,6 +221,12 @@ def consider(panel: Panel) -> Considered:
     evidence = Evidence.heard(panel, use)
     differing = differing_labels(evidence)
     if differing:
+        # What a client that is not trusted says against labels of others does not count.
+        without = Evidence.heard(panel, replace(use, silent=frozenset(differing)))
+        trusted = weigh_clients(without, np.random.default_rng(0)).use.weights > 0
+        weights = np.where(trusted, use.weights, 0.0)
+        differing = differing_labels(Evidence.heard(panel, replace(use, weights=weights)))
+    if differing:
         findings += [finding("label-differs", client=c, regime=x) for c, x in differing]
         evidence = Evidence.heard(panel, replace(use, silent=frozenset(differing)))
     return Considered(evidence, effects, (*_coverage(panel), *findings))
