@@ -5,7 +5,8 @@
 `second_targets` regimes that act on a second target as well
 `readings`       a target's line, its c and its mean shift, in several readings
 `search`         the search for the candidate lines
-`exact`          exact moments: readings with a bound on rounding, and what they make certain
+`exact`          exact moments: readings with a bound on rounding
+`district`       what exact readings make certain, also inside a district
 `delta`          first-order errors of functions of two readings; inner products with theirs
 `choice`         the readings that fit all pairs best, and how sure they are
 `reading`        these steps in order: moments in, log Bayes factors out
