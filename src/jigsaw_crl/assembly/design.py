@@ -288,12 +288,20 @@ class SiteSearch:
         return f"{len(labels)} labels bring {bits:.2g} bits, {bits / cost:.2g} per {by}"
 
     def _with_one_more(self, labels: IntArray) -> IntArray:
-        """The set with the label that promises most beside them, sorted."""
+        """The set with the label that promises most beside them, sorted.
+
+        Where several promise the same, the one that is most likely a common cause of its pairs:
+        several hidden causes may join a pair, and without all of them no single one helps.
+        """
         outside = np.setdiff1d(self.able, labels)
         plain = (self.worth[labels].sum(axis=0) + self.worth[:, labels].sum(axis=1))[outside]
-        ranked = outside[np.argsort(-plain / self.cost[outside], kind="stable")]
+        above = self.outlook.orders[:, :, labels].astype(np.float32)
+        worth = self.worth[np.ix_(labels, labels)]
+        shared = np.einsum("nla,nld,ad->l", above, above, worth, optimize=True)
+        ranked = outside[np.lexsort((-shared[outside], -plain / self.cost[outside]))]
         sets = [np.sort(np.append(labels, new)) for new in ranked[:MOST_SETS]]
-        return max(sets, key=self._gain)
+        gains = [(self._gain(one), shared[new]) for one, new in zip(sets, ranked, strict=False)]
+        return sets[max(range(len(sets)), key=gains.__getitem__)]
 
     def _gain(self, labels: IntArray) -> float:
         """Bits of the pairs that a client with these labels has apart, by cost."""
