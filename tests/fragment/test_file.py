@@ -98,6 +98,8 @@ def wide(value):
 
 
 SIZES = {"value": wide(0.0), "error": wide(1.0)}
+# The other fields of evidence.
+REST = {"lean": wide(0.0), "single": [], "settled": []}
 EVIDENCE, FINDING = document()["bayes"], document()["findings"][0]
 BAD_DOCUMENTS = {
     "newer": ({"version": 2}, "Upgrade"),
@@ -124,11 +126,18 @@ BAD_DOCUMENTS = {
     "size not whole": ({"n_samples": {"control": 1.5}}, "n_samples"),
     "size beyond counting": ({"n_samples": {"control": 10**30}}, "n_samples"),
     "evidence of wrong size": (
-        {"bayes": {"scales": [0.5], "ancestor": [[[0.0]]], "district": [[0.0]]}},
+        {"bayes": {"scales": [0.5], "ancestor": [[[0.0]]], "district": [[0.0]], **REST}},
         "wrong shape",
     ),
     "ragged evidence": (
-        {"bayes": {"scales": [0.5], "ancestor": [[[0.0, 1.0], [0.0]]], "district": wide(0.0)}},
+        {
+            "bayes": {
+                "scales": [0.5],
+                "ancestor": [[[0.0, 1.0], [0.0]]],
+                "district": wide(0.0),
+                **REST,
+            }
+        },
         "hold together",
     ),
     "district evidence not symmetric": (
@@ -137,6 +146,7 @@ BAD_DOCUMENTS = {
                 "scales": [0.5],
                 "ancestor": [wide(0.0)],
                 "district": [[0.0, 1.0, 0.0, 0.0], *wide(0.0)[1:]],
+                **REST,
             }
         },
         "not symmetric",

@@ -195,7 +195,7 @@ def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
 @pytest.mark.slow
 def test_the_examples_of_what_is_left_out_run():
     found = doctest.testmod(jigsaw_crl.result.result)
-    assert found.attempted > 20
+    assert found.attempted > 10
     assert found.failed == 0
 
 
