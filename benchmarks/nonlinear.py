@@ -4,10 +4,10 @@
 
 Cells: `one` (one client with 8 labels and 4 hidden latents, 10⁴ rows, shift 1), `rows` (2·10³
 rows), `shift` (shift .3), `large` (16 labels and 8 hidden latents, Laplace noise), `eight` (eight
-clients with half of 20 labels each). Graphs are random (1.5 edges per latent), chains, trees and
-hubs, in turns. Weights have sizes from Unif[.5, 1.5] and either sign; an intervention sets its
-target to a mean of `shift` and a standard deviation of .7 standard deviations. Constants were
-chosen on seeds from 50000 and from 53000, and judged once on others.
+clients with half of 20 labels each). Graphs are random (1.5 edges per latent), chains, trees, hubs,
+layers and scale-free, in turns. Weights have sizes from Unif[.5, 1.5] and either sign; an
+intervention sets its target to a mean of `shift` and a standard deviation of .7 standard
+deviations. Constants were chosen on seeds from 50000 and from 53000, and judged once on others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ import numpy as np
 import jigsaw_crl as jc
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.truth.simulate import Intervention, World, world_from_graph
+from jigsaw_crl.truth.simulate.graphs import FAMILIES
 
-GRAPHS = ("er", "chain", "tree", "hubs")
+GRAPHS = ("er", "chain", "tree", "hubs", "layered", "scale-free")
 SYSTEMS = ("linear", "tanh", "saturating", "relu", "noise", "products", "sine", "mixed", "squares")
 # Edges of the bins of stated probability.
 BINS = (0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 1.0)
@@ -54,18 +55,14 @@ CELLS = {
 
 
 def edges_of(graph: str, p: int, rng: np.random.Generator) -> BoolArray:
-    """`[i, j]`: j is a cause of i, for j > i; shape (p, p)."""
+    """`[i, j]`: j is a cause of i, for j > i; shape (p, p). Two "hubs" cause most others."""
+    if graph != "hubs":
+        return FAMILIES[graph](p, rng)
     edges = np.zeros((p, p), dtype=bool)
-    if graph == "er":
-        return np.asarray(np.triu(rng.random((p, p)) < 3.0 / p, 1))
-    if graph == "hubs":
-        hubs = rng.choice(np.arange(p // 2, p), 2, replace=False)
-        edges[:, hubs] = rng.random((p, 2)) < 0.7
-        edges[hubs] |= rng.random((2, p)) < 0.2
-        return np.asarray(np.triu(edges, 1))
-    for i in range(p - 1):
-        edges[i, i + 1 if graph == "chain" else rng.integers(i + 1, p)] = True
-    return edges
+    hubs = rng.choice(np.arange(p // 2, p), 2, replace=False)
+    edges[:, hubs] = rng.random((p, 2)) < 0.7
+    edges[hubs] |= rng.random((2, p)) < 0.2
+    return np.asarray(np.triu(edges, 1))
 
 
 def world_of(cell: Cell, system: str, seed: int) -> World:

@@ -31,9 +31,6 @@ HEAVY = 9.0
 # Rows that carry the variance of a feature are called outliers when they are fewer than a share of
 # 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
 MOST_CARRIERS = 3 * HEAVY
-# Fewer rows than this carry a variance if a single row has more than half of it; the parts of a
-# regime, of which one has that row, do not show how bad that is.
-ALONE = 4.0
 # Errors are larger by the square root of this; below it, nothing is reported.
 NOTICEABLE = 2.0
 # Tails that leave a larger share of the rows cost nothing that is worth a line.
@@ -154,7 +151,7 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
     2)/3)` rows along it, with f the factor over all directions.
     """
     p, counted = client.n_latent, tails.moments.counted
-    if counted is not None and tails.carrying > ALONE:
+    if counted is not None:
         along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
         if along > p + 1:
             return False
