@@ -1,8 +1,8 @@
 """Feed broken files to the readers: every one is read, or refused in one line.
 
-Inputs are valid files that were changed at random: bytes, JSON fields, headers of arrays, names of
-columns. A reader may raise an `InputError` of one line and nothing else, may take a few seconds at
-most, and the whole run stays below a gigabyte of memory.
+Inputs are valid files of every format that were changed at random: bytes, JSON fields, values in
+TOML, headers of arrays, names of columns. A reader may raise an `InputError` of one line and
+nothing else, may take a few seconds at most, and the whole run stays below a gigabyte of memory.
 
     python benchmarks/fuzz.py                       # 120,000 inputs
     python benchmarks/fuzz.py --count 3000 --kind npz --seed 7
@@ -26,10 +26,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import jigsaw_crl as jc
-from jigsaw_crl.federated.keys import KeyList, generate_key, read_private_key
-from jigsaw_crl.federated.signing import open_signed, sign_fragment
+from jigsaw_crl.federated.answer import Rules, check_answer
+from jigsaw_crl.federated.keys import (
+    KeyList,
+    generate_key,
+    public_text,
+    read_key_list,
+    read_private_key,
+)
+from jigsaw_crl.federated.ledger import Ledger
+from jigsaw_crl.federated.settings import COORDINATOR_FILE, coordinator_settings
+from jigsaw_crl.federated.signing import Received, open_signed, sign_fragment
 from jigsaw_crl.study import write_moments
 
 Rng = np.random.Generator
@@ -72,6 +84,12 @@ NAMES = (
     "\x0b",
     "=1",
     "x" * 300,
+)
+TOML_VALUES = (
+    *("", '""', "1", "-1", "9" * 5_000, "1e400", "nan", "true", "[]", "{}", "1979-05-27", '"a"'),
+    *('["a", 1]', '"../x.csv"', '"/etc/passwd"', r'"\u202e"', r'"\u0000"', '"~"', '{ a = "b" }'),
+    *('["z5 -> z4"]', '["z4 -> z4"]', '[["z5"], ["z4"]]', "[" * 500, f'"{"x" * 3_000}"', "{a.b=1}"),
+    *('"hard"', '"soft"', '{ z4 = "hard" }', '"regime"', '"ed25519:AAAA"', '"*.csv"', r'"a\nb"'),
 )
 
 
@@ -214,6 +232,27 @@ def _array(rng: Rng) -> Any:
         return np.asarray(values).astype(kind)
 
 
+def change_toml(data: bytes, rng: Rng) -> bytes:
+    """Change values, names and lines of a TOML text."""
+    if rng.random() < 0.3:
+        return change_bytes(data, rng)
+    lines = data.decode().splitlines()
+    for _ in range(int(rng.integers(1, 4))):
+        at = int(rng.integers(len(lines)))
+        name, _, value = lines[at].partition(" = ")
+        other = TOML_VALUES[int(rng.integers(len(TOML_VALUES)))]
+        match int(rng.integers(0, 5)):
+            case 0 if len(lines) > 1:
+                del lines[at]
+            case 1:
+                lines.insert(at, lines[int(rng.integers(len(lines)))])
+            case 2:
+                lines[at] = f"{other[:40]} = {value}"
+            case _:
+                lines[at] = f"{name} = {other}"
+    return "\n".join(lines).encode()
+
+
 def change_table(data: bytes, rng: Rng) -> bytes:
     """Change the header of a text table, its delimiter or its bytes."""
     if rng.random() < 0.3:
@@ -273,6 +312,34 @@ def change_text(data: bytes, rng: Rng) -> bytes:
     return change_json(data, rng) if rng.random() < 0.7 else change_bytes(data, rng)
 
 
+def change_log(data: bytes, rng: Rng) -> bytes:
+    """Change one line of a log."""
+    lines = data.split(b"\n")
+    at = int(rng.integers(len(lines) - 1))
+    lines[at] = change_text(lines[at], rng)
+    return b"\n".join(lines)
+
+
+MANIFEST = b"""\
+name = "fuzz"
+regime = "regime"
+control = "control"
+labels = ["z1", "z2", "z3", "z4", "z5", "z6", "z7", "z8", "z9"]
+trim = 0.01
+missing = "drop"
+na = ["NA"]
+[rename]
+z9 = "z8"
+[knowledge]
+ancestor = ["z4 -> z5"]
+tiers = [["z4"], ["z5"]]
+[clients.s1]
+file = "s1.csv"
+n_latent = 2
+interventions = "soft"
+"""
+
+
 def kinds(folder: Path) -> dict[str, Kind]:
     """The readers under test; files are written to `folder`."""
     world = jc.simulate.setting("A", 0)
@@ -314,11 +381,42 @@ def kinds(folder: Path) -> dict[str, Kind]:
 
         return read
 
+    def document(name: str, read_path: Callable[[Path], object]) -> Callable[[bytes], object]:
+        """A reader of a file with this name in a folder of its own."""
+        path = folder / f"of-{name}" / name
+        path.parent.mkdir()
+
+        def read(data: bytes) -> object:
+            path.write_bytes(data)
+            return read_path(path)
+
+        return read
+
+    parquet = io.BytesIO()
+    columns = {"regime": labels, **dict(zip("abc", np.vstack(list(rows.values())).T, strict=True))}
+    pq.write_table(pa.table(columns), parquet)
+    study_toml = document("study.toml", lambda path: jc.read_study(path.parent))
+    pd.DataFrame(columns).to_csv(folder / "of-study.toml" / "s1.csv", index=False)
     texts = [piece.to_json().encode() for piece in pieces]
+    envelope = sign_fragment(pieces[0], key, study="fuzz", round_name="first")
+    received = open_signed(envelope, keys, "first")
+    used = Ledger(folder / "log.jsonl").having([received, Received(pieces[1], 5)], "first", "fuzz")
+    head = {"format": "jigsaw-crl/answer", "version": 1, "round": "first"}
+    answer = {**head, "written_at": received.serial, "fragment": texts[0].decode()}
+    rules = Rules("first", Ledger(folder / "log.jsonl"), 1 << 26)
+    settings = {
+        "sites": ["lab-1", "lab-2"],
+        "revoked": ["lab-3"],
+        "certificates": {"lab-1": "ab"},
+        "results": "results",
+        "keys": "keys.toml",
+        "most_labels": 20,
+    }
+    result = jc.recover(world.clients(500, seed=1)).to_document()
     return {
         "fragment": Kind(texts, change_text, jc.Fragment.from_json, 0.65),
         "envelope": Kind(
-            [sign_fragment(pieces[0], key, study="fuzz", round_name="first").encode()],
+            [envelope.encode()],
             change_text,
             lambda data: open_signed(data, keys, "first"),
             0.15,
@@ -326,6 +424,33 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "npz": Kind([wide.getvalue(), long.getvalue()], change_archive, file(".npz"), 0.12),
         "moments": Kind([moments, batched], change_archive, file(".npz"), 0.06),
         "csv": Kind([table.encode()], change_table, file(".csv"), 0.12),
+        "parquet": Kind([parquet.getvalue()], change_bytes, file(".parquet"), 0.06),
+        "manifest": Kind([MANIFEST], change_toml, study_toml, 0.06),
+        "keys": Kind(
+            [f'study = "fuzz"\n[sites]\n{line}\n"lab-2" = ["{public_text(key)}"]\n'.encode()],
+            change_toml,
+            document("keys.toml", read_key_list),
+            0.04,
+        ),
+        "answer": Kind(
+            [json.dumps(answer).encode()],
+            change_text,
+            lambda data: check_answer(data.decode("utf-8", "replace"), pieces[0].client, rules),
+            0.1,
+        ),
+        "log": Kind([used.text], change_log, document("log.jsonl", Ledger.read), 0.04),
+        "settings": Kind(
+            [json.dumps(settings).encode()],
+            change_text,
+            document(COORDINATOR_FILE, lambda path: coordinator_settings(path.parent)),
+            0.04,
+        ),
+        "result": Kind(
+            [json.dumps(result).encode()],
+            change_text,
+            document("result.json", lambda path: jc.load_result(path.parent)),
+            0.1,
+        ),
     }
 
 

@@ -17,16 +17,27 @@ def kinds(fuzz, tmp_path_factory):
     return fuzz.kinds(tmp_path_factory.mktemp("fuzz"))
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        ("fragment", 600),
-        ("envelope", 200),
-        ("npz", 200),
-        ("moments", 100),
-        ("csv", 100),
-    ],
-)
+COUNTS = {
+    "fragment": 600,
+    "envelope": 200,
+    "npz": 200,
+    "moments": 100,
+    "csv": 100,
+    "parquet": 100,
+    "manifest": 60,
+    "keys": 100,
+    "answer": 100,
+    "log": 100,
+    "settings": 100,
+    "result": 40,
+}
+
+
+def test_every_kind_is_tried(kinds):
+    assert kinds.keys() == COUNTS.keys()
+
+
+@pytest.mark.parametrize(("name", "count"), COUNTS.items())
 def test_broken_files_are_read_or_refused_in_one_line(name, count, fuzz, kinds):
     (tally,) = fuzz.run({name: kinds[name]}, count, seed=1).values()
     assert tally.failures == []
@@ -34,7 +45,7 @@ def test_broken_files_are_read_or_refused_in_one_line(name, count, fuzz, kinds):
     assert tally.refused > count // 2
 
 
-@pytest.mark.parametrize("name", ["fragment", "envelope", "npz", "moments", "csv"])
+@pytest.mark.parametrize("name", COUNTS)
 def test_the_files_that_are_broken_are_read_as_they_are(name, kinds):
     for seed in kinds[name].seeds:
         kinds[name].read(seed)

@@ -30,6 +30,8 @@ from jigsaw_crl.study.table import BOOLEAN, Chunk, Table, choose_columns, chunk_
 Batches = Iterator[tuple[Any, Mapping[str, str]]]
 # What pyarrow takes as a missing number.
 NULLS = csv.ConvertOptions().null_values
+# What pyarrow raises for a broken file, whose names may not be UTF-8.
+BROKEN = (pa.ArrowException, UnicodeDecodeError)
 
 
 class Spoilt(InputError):
@@ -49,7 +51,7 @@ def with_batches(table: Table, batches: Callable[[], Batches], header: Sequence[
             try:
                 for batch, constant in batches():
                     yield _chunk(batch, table.features, table.reading, constant)
-            except pa.ArrowException as error:
+            except BROKEN as error:
                 raise unreadable(error, table.reading, header) from None
 
     return replace(table, chunks=chunks)
@@ -78,6 +80,8 @@ def _chunk(
         encoded = batch.column(position[name])
         if not types.is_dictionary(encoded.type):
             encoded = pc.dictionary_encode(encoded.cast(pa.string()))
+        # Of a broken file, codes may lie outside the dictionary, and texts may not be UTF-8.
+        encoded.validate(full=True)
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         own[what] = encoded.dictionary.cast(pa.string()).to_pylist(), codes
     return Chunk(rows, own)
@@ -147,7 +151,7 @@ def parquet_table(data: DataFile, reading: Reading, *, only: Path | None = None)
         with readable(file):
             try:
                 layouts.append((file, keys, parquet.read_schema(opened(file))))
-            except pa.ArrowException as error:
+            except BROKEN as error:
                 raise unreadable(error, reading.at(file)) from None
     first, keys, schema = layouts[0]
     partitions = [key for key in keys if key not in schema.names]
@@ -180,7 +184,7 @@ def parquet_table(data: DataFile, reading: Reading, *, only: Path | None = None)
                 page_checksum_verification=True,
             ) as reader:
                 size = data.size if data.handle is not None else file.stat().st_size
-                _check_sizes(reader.metadata, {*wanted}, size, reading.at(file))
+                _check_sizes(reader.metadata, size, reading.at(file))
                 constant = {name: key for name, key in keys.items() if name not in wanted}
                 for batch in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
                     yield batch, constant
@@ -220,15 +224,15 @@ def _check_part(
             )
 
 
-def _check_sizes(metadata: Any, wanted: set[str], size: int, reading: Reading) -> None:
-    """Refuse a column that would unpack to far more than the file holds, before it is read."""
-    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-    for column in (group.column(j) for group in groups for j in range(group.num_columns)):
-        unpacked = column.total_uncompressed_size
-        if column.path_in_schema in wanted and not fits(unpacked, size):
+def _check_sizes(metadata: Any, size: int, reading: Reading) -> None:
+    """Refuse rows that would unpack to far more than the file holds, before they are read."""
+    for i in range(metadata.num_row_groups):
+        # Not of each column: of some broken files, asking for one ends the process.
+        unpacked = metadata.row_group(i).total_byte_size
+        if not fits(unpacked, size):
             raise reading.fail(
-                f"the column {column.path_in_schema!r} would take {unpacked >> 20} MB of "
-                f"memory, from a file of {size} bytes",
+                f"the row group {i + 1} would take {unpacked >> 20} MB of memory, from a file of "
+                f"{size} bytes",
                 "Write it again with shorter texts, or in smaller row groups.",
             )
 
