@@ -13,26 +13,39 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import product
+from math import nan, sqrt
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from jigsaw_crl.truth.experiments.pages import (
+    ERRORS,
+    MINUS,
+    NAMES,
+    NONE,
     PLACE,
+    line_of,
     markdown,
     number,
+    places,
     read_results,
     size,
+    unique,
     with_error,
     write_pages,
 )
-from jigsaw_crl.truth.experiments.plan import printed, tables
+from jigsaw_crl.truth.experiments.plan import LARGE_CLIENT, LARGEST, printed, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "docs" / "reproduction"
 # Pages with the table of `headline_table`, between these two comments.
 SHOWN_IN = (ROOT / "README.md", PUBLISHED / "index.md")
+# A mean differs from a printed number when it is farther away than this many standard deviations
+# of a single run, and than the rounding of the printed number.
+FAR = 2.0
+ROUNDING = 0.005
 BETWEEN = re.compile(r"(<!-- E1 of both methods -->\n).*?(\n<!-- end -->)", re.S)
 
 
@@ -55,10 +68,99 @@ def headline_table(cells: Any) -> str:
     return "\n".join(markdown(pd.DataFrame(rows))[:-1]).replace(" --- |", "---|")
 
 
+def spread(cell: Any, metric: str) -> float:
+    """Standard deviation of the difference between our mean and one further run."""
+    error = cell[f"{metric}_error"]
+    return 0.0 if pd.isna(error) else float(error) * sqrt(cell["replicates"] + 1)
+
+
+def _judged(cells: Any, key: str, metric: str, n: float) -> dict[str, Any]:
+    """One line of the large table: that of the run, and how far the printed number is away."""
+    line: dict[str, Any] = {}
+    for name, text in line_of(cells, key, metric, n).items():
+        line[name] = text
+        if name.startswith("paper"):
+            found = (key, n, "paper") in cells.index
+            cell = cells.loc[(key, n, "paper")] if found else dict.fromkeys(cells.columns, nan)
+            gap, unit = cell[metric] - printed().get((key, metric, n), nan), spread(cell, metric)
+            early = f"{cell['stopped']:.0f} of {cell['clients']:.0f}" if cell["stopped"] else "0"
+            line["difference"] = number(gap, "+.2f")
+            line["in s.d. of a run"] = number(gap / unit if unit else nan, "+.1f")
+            line["τ"] = number(cell["tau"], "g")
+            line["stopped early"] = early if found else NONE
+            line["far"] = nan if pd.isna(gap) else float(abs(gap) > FAR * unit + ROUNDING)
+    return line
+
+
+def _summary(cells: Any, every: pd.DataFrame) -> pd.DataFrame:
+    """Means over all families of worlds, and how many cells differ from the printed number."""
+    means = cells.groupby(["n", "method"])[ERRORS].mean()
+    values = printed()[printed().index.get_level_values(0).isin(unique(cells, "scenario"))]
+    rows = []
+    for metric, n in product(ERRORS, sorted(unique(cells, "n"))):
+        known = values[(values.index.get_level_values(1) == metric)]
+        row = {"metric": NAMES[metric], "n": size(n)}
+        row["printed"] = number(known[known.index.get_level_values(2) == n].mean())
+        for method in unique(cells, "method"):
+            row[method] = number(means[metric].get((n, method), nan))
+            if method == "paper":
+                own = every[(every["metric"] == NAMES[metric]) & (every["n"] == size(n))]["far"]
+                judged = own.dropna()
+                row["cells that differ"] = (
+                    f"{judged.sum():.0f} of {len(judged)}" if len(judged) else NONE
+                )
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _intro(cells: Any) -> list[str]:
+    methods = unique(cells, "method")
+    days = cells["date"].groupby("method", sort=False).max()
+    lines = [
+        "Every cell is a mean over runs ± its standard error. The paper prints one run per cell. "
+        "All methods get the same data. Last run: "
+        f"{'; '.join(f'{m} on {d}' for m, d in days.items())}. Runtimes depend on the machine. "
+        f"A cell differs when the printed number is more than {FAR:g} standard deviations of a run "
+        "away from our mean.",
+        "",
+    ]
+    if "paper" in methods:
+        ours = cells.xs("paper", level="method").iloc[-1]
+        lines += [
+            "“difference” is our mean for the paper's method minus the printed number: as it is, "
+            "and in standard deviations of a single run, because the printed number is one. τ was "
+            f"chosen for each family of worlds and n on {ours['tuned_on']} extra runs from "
+            f"{ours['candidates']} candidates (from the {LARGEST} largest where a client has more "
+            f"than {LARGE_CLIENT:g} latents on average) by E1 {MINUS} E2 {MINUS} E3. The paper's "
+            f"search may try {ours['budget']:,} label sets per client; “stopped early” counts the "
+            "clients where that was not enough.",
+            "",
+        ]
+    missing = [
+        f"{key} by {method} at n = {size(n)}"
+        for key, method, n in product(unique(cells, "scenario"), methods, unique(cells, "n"))
+        if (key, n, method) not in cells.index
+    ]
+    return [*lines, f"Not run: {'; '.join(missing)}.", ""] if missing else lines
+
+
+def page_of(made: Any, cells: Any) -> str:
+    """The page of a finished run, with a summary and a judgement of every cell."""
+    title, *drawn = (x for x in made.page.read_text("utf-8").splitlines() if x[:2] in ("# ", "!["))
+    every = pd.DataFrame(_judged(cells, *place) for place in places(cells))
+    shown = every.drop(columns=["far"], errors="ignore")
+    pictures = [line for picture in drawn for line in (picture, "")]
+    head = [title, "", *_intro(cells), *pictures, "## Summary", ""]
+    return "\n".join(
+        [*head, *markdown(_summary(cells, every)), "## All cells", "", *markdown(shown)]
+    )
+
+
 def publish(source: Path, kind: str) -> None:
     """Add a results file to the published one, and write its page and pictures again."""
     kept, cells = PUBLISHED / kind / "results.csv", read_results(source)
-    write_pages(updated(read_results(kept), cells), kind, kept.parent)
+    made = write_pages(updated(read_results(kept), cells), kind, kept.parent)
+    made.page.write_text(page_of(made, read_results(kept)), encoding="utf-8")
 
 
 def main(folder: str) -> None:

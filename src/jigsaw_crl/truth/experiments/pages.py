@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from math import inf, nan, sqrt
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, write_file, write_text
-from jigsaw_crl.truth.experiments.plan import LARGE_CLIENT, LARGEST, printed, tables
+from jigsaw_crl.truth.experiments.plan import printed, tables
 
 # Decimals in the file: two more than a page shows.
 DECIMALS = 4
@@ -27,10 +27,6 @@ NAMES = {"e1": "E1", "e2": "E2", "e3": "E3", "seconds": "Runtime (s)"}
 ERRORS = ["e1", "e2", "e3"]
 PLACE = ["scenario", "n", "method"]
 MINUS, NONE = "\N{MINUS SIGN}", "–"
-# A mean differs from a printed number when it is farther away than this many standard deviations
-# of a single run, and than the rounding of the printed number.
-FAR = 2.0
-ROUNDING = 0.005
 # Methods differ in colour, marker and line, for print and for colour-blind readers.
 STYLES: dict[str, dict[str, Any]] = {
     "paper": {"color": "#b04a00", "marker": "o", "linestyle": "--"},
@@ -77,12 +73,6 @@ def read_results(path: Path) -> Cells:
         ) from None
 
 
-def spread(cell: Any, metric: str) -> float:
-    """Standard deviation of the difference between our mean and one further run."""
-    error = cell[f"{metric}_error"]
-    return 0.0 if pd.isna(error) else float(error) * sqrt(cell["replicates"] + 1)
-
-
 # -- the page -------------------------------------------------------------------------------------
 
 
@@ -91,33 +81,43 @@ def write_pages(cells: Cells, kind: str, out: Path) -> Pages:
     results = write_text(out / "results.csv", cells.to_csv())
     cells = read_results(results)  # the page shows the rounded numbers of the file
     title = "Figures: E1, E2 and E3 against the sample size"
-    drawn = {key: (key, [key]) for key in _unique(cells, "scenario")}
+    drawn = {key: (key, [key]) for key in unique(cells, "scenario")}
     if kind == "tables":
         title = "Tables 1 to 3: sensitivity to p, K and q"
         drawn = {
             f"table-{number}": (f"Table {number}: sensitivity to {varies}", found)
             for number, (varies, worlds) in enumerate(tables().items(), start=1)
-            if (found := [s.key for s in worlds if s.key in _unique(cells, "scenario")])
+            if (found := [s.key for s in worlds if s.key in unique(cells, "scenario")])
         }
-    lines = [f"# {title}", "", *_intro(cells)]
     for name, (head, keys) in drawn.items():
         _plot(out / f"{name}.png", head, cells, keys)
-        lines += [f"![{head}]({name}.png)", ""]
-    every = pd.DataFrame(_line(cells, *place) for place in _places(cells))
-    shown = every.drop(columns=["far"])
-    lines += ["## Summary", "", *markdown(_summary(cells, every)), "## All cells", ""]
+    lines = [f"# {title}", "", *(f"![{head}]({x}.png)\n" for x, (head, _) in drawn.items())]
+    shown = pd.DataFrame(line_of(cells, *place) for place in places(cells))
     page = write_text(out / f"{kind}.md", "\n".join([*lines, *markdown(shown)]))
     return Pages(results, page, tuple(out / f"{name}.png" for name in drawn))
 
 
-def _unique(cells: Cells, level: str) -> list[Any]:
+def unique(cells: Cells, level: str) -> list[Any]:
     return list(cells.index.get_level_values(level).unique())
 
 
-def _places(cells: Cells) -> list[tuple[str, str, float]]:
+def places(cells: Cells) -> list[tuple[str, str, float]]:
     """Scenario, metric and n of every line; runtimes in the population only."""
-    every = product(_unique(cells, "scenario"), NAMES, sorted(_unique(cells, "n")))
+    every = product(unique(cells, "scenario"), NAMES, sorted(unique(cells, "n")))
     return [(key, metric, n) for key, metric, n in every if metric in ERRORS or n == inf]
+
+
+def line_of(cells: Cells, key: str, metric: str, n: float) -> dict[str, Any]:
+    """One line of the page: the printed number, and mean ± standard error (runs) of each method."""
+    value = number(printed().get((key, metric, n), nan))
+    line = {"worlds": key, "metric": NAMES[metric], "n": size(n), "printed": value}
+    for method in unique(cells, "method"):
+        text = NONE
+        if (key, n, method) in cells.index:
+            cell = cells.loc[(key, n, method)]
+            text = f"{with_error(cell, metric)} ({cell['replicates']:.0f})"
+        line[f"{method}: mean ± s.e. (runs)"] = text
+    return line
 
 
 def markdown(frame: pd.DataFrame) -> list[str]:
@@ -129,84 +129,6 @@ def markdown(frame: pd.DataFrame) -> list[str]:
         *(f"| {' | '.join(map(str, row))} |" for row in rows),
         "",
     ]
-
-
-def _line(cells: Cells, key: str, metric: str, n: float) -> dict[str, Any]:
-    """One line of the large table: the printed number, and the cell of every method."""
-    value = printed().get((key, metric, n), nan)
-    line: dict[str, Any] = {
-        "worlds": key,
-        "metric": NAMES[metric],
-        "n": size(n),
-        "printed": number(value),
-    }
-    line["far"] = nan
-    for method in _unique(cells, "method"):
-        found = (key, n, method) in cells.index
-        cell = cells.loc[(key, n, method)] if found else dict.fromkeys(cells.columns, nan)
-        runs = f" ({cell['replicates']:.0f})" if found else ""
-        line[f"{method}: mean ± s.e. (runs)"] = with_error(cell, metric) + runs
-        if method == "paper":
-            gap, unit = cell[metric] - value, spread(cell, metric)
-            early = f"{cell['stopped']:.0f} of {cell['clients']:.0f}" if cell["stopped"] else "0"
-            line["difference"] = number(gap, "+.2f")
-            line["in s.d. of a run"] = number(gap / unit if unit else nan, "+.1f")
-            line["τ"] = number(cell["tau"], "g")
-            line["stopped early"] = early if found else NONE
-            line["far"] = nan if pd.isna(gap) else float(abs(gap) > FAR * unit + ROUNDING)
-    return line
-
-
-def _summary(cells: Cells, every: pd.DataFrame) -> pd.DataFrame:
-    """Means over all families of worlds, and how many cells differ from the printed number."""
-    means = cells.groupby(["n", "method"])[ERRORS].mean()
-    values = printed()[printed().index.get_level_values(0).isin(_unique(cells, "scenario"))]
-    rows = []
-    for metric, n in product(ERRORS, sorted(_unique(cells, "n"))):
-        known = values[(values.index.get_level_values(1) == metric)]
-        row = {"metric": NAMES[metric], "n": size(n)}
-        row["printed"] = number(known[known.index.get_level_values(2) == n].mean())
-        for method in _unique(cells, "method"):
-            row[method] = number(means[metric].get((n, method), nan))
-            if method == "paper":
-                own = every[(every["metric"] == NAMES[metric]) & (every["n"] == size(n))]["far"]
-                judged = own.dropna()
-                row["cells that differ"] = (
-                    f"{judged.sum():.0f} of {len(judged)}" if len(judged) else NONE
-                )
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _intro(cells: Cells) -> list[str]:
-    methods = _unique(cells, "method")
-    days = cells["date"].groupby("method", sort=False).max()
-    lines = [
-        "Every cell is a mean over runs ± its standard error. The paper prints one run per cell. "
-        "All methods get the same data. Last run: "
-        f"{'; '.join(f'{m} on {d}' for m, d in days.items())}. Runtimes depend on the machine. "
-        f"A cell differs when the printed number is more than {FAR:g} standard deviations of a run "
-        "away from our mean.",
-        "",
-    ]
-    if "paper" in methods:
-        ours = cells.xs("paper", level="method").iloc[-1]
-        lines += [
-            "“difference” is our mean for the paper's method minus the printed number: as it is, "
-            "and in standard deviations of a single run, because the printed number is one. τ was "
-            f"chosen for each family of worlds and n on {ours['tuned_on']} extra runs from "
-            f"{ours['candidates']} candidates (from the {LARGEST} largest where a client has more "
-            f"than {LARGE_CLIENT:g} latents on average) by E1 {MINUS} E2 {MINUS} E3. The paper's "
-            f"search may try {ours['budget']:,} label sets per client; “stopped early” counts the "
-            "clients where that was not enough.",
-            "",
-        ]
-    missing = [
-        f"{key} by {method} at n = {size(n)}"
-        for key, method, n in product(_unique(cells, "scenario"), methods, _unique(cells, "n"))
-        if (key, n, method) not in cells.index
-    ]
-    return [*lines, f"Not run: {'; '.join(missing)}.", ""] if missing else lines
 
 
 def with_error(cell: Any, metric: str) -> str:
@@ -235,7 +157,7 @@ def _plot(path: Path, title: str, cells: Cells, keys: list[str]) -> None:
 
     The population is drawn one decade to the right of the largest sample.
     """
-    sizes = sorted(_unique(cells, "n"))
+    sizes = sorted(unique(cells, "n"))
     at = {n: n if n < inf else 10 * max([1.0, *sizes[:-1]]) for n in sizes}
     figure = Figure(figsize=(3 + 2.4 * len(keys), 7.2), layout="constrained")
     axes = figure.subplots(3, len(keys), sharex=True, sharey=True, squeeze=False)
@@ -243,7 +165,7 @@ def _plot(path: Path, title: str, cells: Cells, keys: list[str]) -> None:
         axis = axes[row, column]
         axis.set(xscale="log", xlim=(at[sizes[0]] / 2, 2 * at[sizes[-1]]), ylim=(-0.04, 1.04))
         axis.set(ylabel=NAMES[metric], title=key if row == 0 else "")
-        for method in _unique(cells, "method"):
+        for method in unique(cells, "method"):
             places = [(key, n, method) for n in sizes if (key, n, method) in cells.index]
             found, x = cells.loc[places], [at[n] for _, n, _ in places]
             style = {**STYLES[method], "capsize": 2, "markersize": 4, "linewidth": 1.2}

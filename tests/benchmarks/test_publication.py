@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from math import inf
 from pathlib import Path
 
+import publish_reproduction as publishing
 import pytest
 
 from jigsaw_crl.truth.experiments import pages, reproduce
 from jigsaw_crl.truth.experiments.plan import plan_of, printed, tables
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "docs" / "reproduction"
 KINDS = ("figures", "tables")
 WORLDS = plan_of("tables", quick=False).scenarios
@@ -32,17 +32,16 @@ def published(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_says_what_the_results_file_says(kind, tmp_path):
     made = pages.write_pages(published(kind), kind, tmp_path)
-    for file in (made.results, made.page):
-        assert file.read_bytes() == (PUBLISHED / kind / file.name).read_bytes()
+    assert made.results.read_bytes() == (PUBLISHED / kind / made.results.name).read_bytes()
+    text = publishing.page_of(made, published(kind))
+    assert text == (PUBLISHED / kind / made.page.name).read_text("utf-8")
     assert all((PUBLISHED / kind / picture.name).exists() for picture in made.pictures)
 
 
 @pytest.mark.parametrize(
     "page", [ROOT / "README.md", PUBLISHED / "index.md"], ids=["readme", "page"]
 )
-def test_the_readme_and_the_overview_say_what_the_results_file_says(page, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    publishing = import_module("publish_reproduction")
+def test_the_readme_and_the_overview_say_what_the_results_file_says(page):
     table = publishing.headline_table(published("tables"))
     assert f"\n{table}\n" in page.read_text(encoding="utf-8")
 
@@ -84,6 +83,20 @@ def test_a_published_cell_comes_out_again_from_its_seeds(kind, key, n, method, t
         assert found[metric] == pytest.approx(kept[metric], abs=tolerance)
 
 
+def test_the_spread_of_a_run_includes_the_error_of_our_mean():
+    # Two runs with a standard error of 0.1 have a standard deviation of 0.1 √2.
+    cell = {"e1_error": 0.1, "replicates": 2}
+    assert publishing.spread(cell, "e1") ** 2 == pytest.approx(0.1**2 * 2 + 0.1**2)
+
+
+def test_what_was_not_run_is_named_and_a_cell_is_judged(tmp_path):
+    cells = published("figures").drop(index=("A-laplace", 1000, "paper"))
+    text = publishing.page_of(pages.write_pages(cells, "figures", tmp_path), cells)
+    assert "Not run: A-laplace by paper at n = 10³." in text
+    assert "| A-laplace | E1 | 10³ | – | – | – | – | – | – |" in text
+    assert "| A-gaussian | E1 | ∞ | 1.00 | 1.00 ± 0.00 (30) | +0.00 | – | – | 0 |" in text
+
+
 # What the overview says in words.
 
 
@@ -97,7 +110,7 @@ def said(world, n):
 
 def agrees(world, n):
     gap = abs(cell(world, n)["e1"] - said(world, n))
-    return gap <= 2 * pages.spread(cell(world, n), "e1") + 0.005
+    return gap <= 2 * publishing.spread(cell(world, n), "e1") + 0.005
 
 
 def test_the_population_column_agrees_with_the_printed_one():
