@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from scipy.stats import combine_pvalues
+import numpy as np
+from scipy.special import chdtrc
 
 from jigsaw_crl import baseline
 from jigsaw_crl.assembly import GlobalOrder, conclude
@@ -273,8 +274,9 @@ def _bent_too(recovered: Iterable[Recovered]) -> dict[int, Sight]:
     open_ = {k: (own, report) for k, (own, report) in both.items() if own.contradicts}
     bent = any(own.nonlinear is not None for own, _ in both.values())
     bent |= any(f.check == "light-tails" for _, report in open_.values() for f in report.findings)
-    chances = [own.chance_linear for own, _ in open_.values()]
-    bent |= bool(chances) and float(combine_pvalues(chances).pvalue) < DOUBTED
+    with np.errstate(divide="ignore"):
+        fisher = -2.0 * np.log([own.chance_linear for own, _ in open_.values()]).sum()
+    bent |= bool(open_) and float(chdtrc(2 * len(open_), fisher)) < DOUBTED
     return {k: own.reading.sight for k, (own, _) in open_.items()} if bent else {}
 
 

@@ -44,10 +44,25 @@ def test_small_studies_do_not_load_the_compiler(tmp_path):
         "    assert not end.code\n"
         "sys.exit('numba' in sys.modules)"
     )
+    run(code, tmp_path)
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_but_the_sampler(tmp_path):
+    code = (
+        "import jigsaw_crl as jc\n"
+        "clients = jc.simulate.random_world(20, 8, 1.0, seed=100).clients(1_000)\n"
+        "jc.recover(clients)\n"
+    )
+    run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    compiled_ones = {path.name.split("-")[0] for path in (tmp_path / "cache").rglob("*.nbc")}
+    assert compiled_ones == {"moves.metropolis"}
+
+
+def run(code, folder, **environment):
     source = str(Path(jigsaw_crl.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": source}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True,
-        capture_output=True, check=False, timeout=600,
+        [sys.executable, "-c", code], cwd=folder, text=True, capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": source, **environment}, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

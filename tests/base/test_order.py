@@ -12,6 +12,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import (
     CycleError,
     PartialOrder,
+    greedy_order,
     strongly_connected,
     transitive_closure,
 )
@@ -132,3 +133,16 @@ def test_invalid_input_raises_an_error_of_one_line(call, says):
     with pytest.raises(InputError, match=says) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@given(seed=st.integers(0, 10_000), p=st.integers(2, 12))
+def test_the_greedy_order_adds_pairs_by_weight_while_their_closure_gains(seed, p):
+    weight = np.random.default_rng(seed).normal(size=(p, p)) * 3
+    order, off = np.zeros((p, p), dtype=bool), ~np.eye(p, dtype=bool)
+    for a, d in sorted(np.argwhere((weight > 0) & off).tolist(), key=lambda ad: -weight[*ad]):
+        tried = order.copy()
+        tried[a, d] = True
+        tried = transitive_closure(tried)
+        if not np.diagonal(tried).any() and weight[tried & ~order].sum() > 0:
+            order = tried
+    np.testing.assert_array_equal(greedy_order(weight), order)

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
-from scipy.stats import chi2
+from scipy.special import chdtrc, ndtri
 
 from jigsaw_crl.assembly.directions import ROUNDING, directions, open_signs, precision
 from jigsaw_crl.assembly.panel import Panel, Use
@@ -291,7 +290,7 @@ def _combine(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArr
     mean, _ = _weighted(v, w, variance, count)
     Q = (w * (v - mean) ** 2 * has).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = np.where(count > 1, chi2.sf(Q, np.maximum(count - 1, 1)), np.nan)
+        chance = np.where(count > 1, chdtrc(np.maximum(count - 1, 1), Q), np.nan)
         total = w.sum(axis=0)
         spread = (Q - (count - 1)) / (total - (w**2).sum(axis=0) / total)
     between = np.where(count > 1, np.maximum(np.nan_to_num(spread, posinf=0.0), 0.0), 0.0)

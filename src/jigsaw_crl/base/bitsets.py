@@ -1,4 +1,4 @@
-"""Strict partial orders as bit sets in machine words, and their greedy construction, compiled.
+"""Strict partial orders as bit sets in machine words, and compiled functions of them.
 
 An order on p labels is two arrays of 64-bit words, `up` and `down`, shape (p, words): bit d of
 `up[a]` and bit a of `down[d]` are set when a is an ancestor of d.
@@ -24,7 +24,6 @@ __all__ = [
     "bit",
     "compiled",
     "contains",
-    "greedy_order",
     "members",
     "n_bits",
     "pack",
@@ -40,10 +39,13 @@ def compiled(*, kept: bool = True, **options: Any) -> Any:
     """Decorator: `numba.njit` that releases the GIL and divides by zero as numpy does.
 
     Functions are cached on disk unless `kept` is False: those that only compiled functions call
-    become part of their callers, and two processes that cache several signatures of one function at
-    once can corrupt its index. Without a writable cache folder every process compiles for itself.
+    become part of their callers and cannot be called from Python, and two processes that cache
+    several signatures of one function at once can corrupt its index. Without a writable cache
+    folder every process compiles for itself.
     """
     settings = {"nogil": True, "error_model": "numpy", **options}
+    if not kept:
+        settings |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
     def decorate(function: Callable[..., Any]) -> Any:
         jit: Any = nb.njit
@@ -105,56 +107,3 @@ def members(words, row, first, out):  # type: ignore[no-untyped-def]
             n += 1
             rest ^= low
     return n
-
-
-@compiled()
-def _insert(up, down, weight, candidates):  # type: ignore[no-untyped-def]
-    """Insert the pairs `a * p + d` in turn, each with the pairs it implies; in place.
-
-    Inserting (a, d) adds every missing pair from {a} ∪ ancestors(a) to {d} ∪ descendants(d). It is
-    skipped if the weights of the missing pairs do not sum to more than zero.
-    """
-    p = up.shape[0]
-    above, below = np.empty(p, dtype=np.int64), np.empty(p, dtype=np.int64)
-    for c in range(candidates.shape[0]):
-        a = candidates[c] // p
-        d = candidates[c] - a * p
-        # The order is closed, so only the reverse pair could make a cycle.
-        if a == d or contains(up, a, d) or contains(up, d, a):
-            continue
-        n_above, n_below = members(down, a, a, above), members(up, d, d, below)
-        gain = 0.0
-        for i in range(n_above):
-            for j in range(n_below):
-                if not contains(up, above[i], below[j]):
-                    gain += weight[above[i], below[j]]
-        if gain <= 0.0:
-            continue
-        for i in range(n_above):
-            up[above[i], d >> 6] |= bit(d)
-            for w in range(up.shape[1]):
-                up[above[i], w] |= up[d, w]
-        for j in range(n_below):
-            down[below[j], a >> 6] |= bit(a)
-            for w in range(up.shape[1]):
-                down[below[j], w] |= down[a, w]
-
-
-def greedy_order(
-    weight: npt.NDArray[np.floating[Any]], start: BoolArray | None = None
-) -> BoolArray:
-    """A closed order grown from the pairs with positive weight, largest weight first.
-
-    A pair is added together with the pairs its transitive closure adds, if that makes no cycle and
-    their weights sum to more than zero. Weights are finite, of shape (p, p); `start` is the closed
-    order to grow, empty by default.
-    """
-    p = len(weight)
-    matrix = np.zeros((p, p), dtype=bool) if start is None else start
-    up, down = pack(matrix), pack(matrix.T)
-    weight = np.ascontiguousarray(weight)
-    positive = np.flatnonzero(weight > 0)  # no copy of the table: it may be large
-    positive = positive[positive // p != positive % p]
-    candidates = positive[np.argsort(-weight.ravel()[positive], kind="stable")].astype(np.int64)
-    _insert(up, down, weight, candidates)
-    return unpack(up, p)

@@ -60,22 +60,26 @@ def cover_matrix(closed: BoolArray) -> BoolArray:
 
 
 def greedy_order(weight: FloatArray) -> BoolArray:
-    """What `bitsets.greedy_order` grows from nothing, without the compiler; for few labels."""
+    """A closed order grown from the pairs with positive weight, largest weight first.
+
+    A pair is added together with the pairs its transitive closure adds, if that makes no cycle and
+    their weights sum to more than zero. Weights are finite, of shape (p, p).
+    """
     p = len(weight)
-    order = np.zeros((p, p), dtype=bool)
-    off = np.array(weight)
-    np.fill_diagonal(off, -1.0)
-    positive = np.flatnonzero(off > 0)
-    for pair in positive[np.argsort(-off.ravel()[positive], kind="stable")].tolist():
-        a, d = divmod(pair, p)
-        if order[a, d] or order[d, a]:
+    # Every label counts as above and below itself here.
+    up, down = np.eye(p, dtype=bool), np.eye(p, dtype=bool)
+    positive = np.flatnonzero(weight > 0)
+    positive = positive[np.argsort(-weight.ravel()[positive], kind="stable")]
+    for a, d in zip(*(x.tolist() for x in np.divmod(positive, p)), strict=True):
+        if up[a, d] or up[d, a]:
             continue
-        above, below = order[:, a].copy(), order[d].copy()
-        above[a] = below[d] = True
-        new = above[:, None] & below & ~order
-        if weight[new].sum() > 0:
-            order |= new
-    return order
+        above, below = np.flatnonzero(down[a])[:, None], np.flatnonzero(up[d])
+        missing = ~up[above, below]
+        if missing.size == 1 or weight[above, below][missing].sum() > 0:
+            up[above, below] = True
+            down[below[:, None], above.T] = True
+    np.fill_diagonal(up, False)
+    return up
 
 
 def refuted(order: BoolArray, denied: BoolArray) -> BoolArray:

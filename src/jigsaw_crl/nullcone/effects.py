@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.findings import ReadingNote
@@ -172,7 +172,7 @@ def read_claimed(
         # Exact moments carry rounding errors only.
         z.append(np.abs(value) / np.maximum(error, SHIFTED_EXACTLY if reading.exact else 0.0))
     least: FloatArray = np.minimum(z[0], z[1])
-    threshold = max(float(norm.isf(FALSE_ALARM / (2 * max(len(least), 1)))), BOTH_WAYS)
+    threshold = max(-float(ndtri(FALSE_ALARM / (2 * max(len(least), 1)))), BOTH_WAYS)
     wrong = np.zeros(len(labels), dtype=bool)
     notes = {}
     while (both := (least > threshold) & ~wrong[i] & ~wrong[j]).any():

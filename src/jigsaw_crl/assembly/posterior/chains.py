@@ -20,6 +20,7 @@ from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Wei
 from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import CLOSED
+from jigsaw_crl.base.order import greedy_order
 from jigsaw_crl.base.text import pluralise
 
 __all__ = ["Convergence", "Posterior", "convergence", "entailed", "sample_orders", "split_r_hat"]
@@ -300,9 +301,6 @@ def _scattered(
     weights: Weights, n: int, orders: list[BoolArray], rng: np.random.Generator, each: Each
 ) -> Chains:
     """Chains from the given orders, and from others of high worth."""
-    # Imported here because it loads the compiler.
-    from jigsaw_crl.base.bitsets import greedy_order
-
     if len(weights) > MANY:
         orders = [*orders, *each(lambda r: grow(weights, r), rng.spawn(n - len(orders)))]
     direct = weights.direct

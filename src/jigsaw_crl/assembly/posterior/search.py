@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from jigsaw_crl.assembly.posterior.walk import FACT, KNOWN, Chains, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.order import boolean_product
+from jigsaw_crl.base.order import boolean_product, greedy_order
 
 __all__ = ["FEW", "MANY", "all_orders", "best_order", "bridge_gains", "decode", "grow", "likely"]
 
@@ -91,9 +91,6 @@ def best_order(worth: FloatArray, rng: np.random.Generator) -> BoolArray:
         scores = all_scores(Weights(shuffled, np.zeros_like(shuffled), np.zeros(p)))
         matrix = all_orders(p)[int(scores.argmax())]
     else:
-        # Imported here because it loads the compiler.
-        from jigsaw_crl.base.bitsets import greedy_order
-
         matrix = greedy_order(shuffled)
     out = np.zeros((p, p), dtype=bool)
     out[grid] = matrix
@@ -118,9 +115,6 @@ def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
 
 def grow(weights: Weights, rng: np.random.Generator) -> BoolArray:
     """An order of high worth; others are reached from other random numbers."""
-    # Imported here because it loads the compiler.
-    from jigsaw_crl.base.bitsets import greedy_order
-
     matrix = greedy_order(weights.implied)
     steps = [(share, COOL) for share in np.linspace(CHEAP, 1.0, STEPS)]
     for share, beta in [*steps, (1.0, COLD)]:
