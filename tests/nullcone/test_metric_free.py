@@ -6,7 +6,7 @@ import pytest
 import jigsaw_crl as jc
 
 
-def a_client(seed, sensors, noise, hidden=0, step=0.0, labels=5, rows=5_000):
+def a_client(seed, sensors, noise, hidden=0, step=0.0, labels=5, rows=5_000, stated=False):
     """A client with shifted hard interventions and sensors in different units, and the truth."""
     rng = np.random.default_rng(seed)
     p = labels + hidden
@@ -28,7 +28,10 @@ def a_client(seed, sensors, noise, hidden=0, step=0.0, labels=5, rows=5_000):
         return units * (np.round(X / step) * step if step else X)
 
     regimes = {f"z{i}": measured(i) for i in own}
-    client = jc.Client.from_samples("one", observational=measured(), interventions=regimes)
+    sd = {f"x{i + 1}": noise * unit for i, unit in enumerate(units.tolist())} if stated else None
+    client = jc.Client.from_samples(
+        "one", observational=measured(), interventions=regimes, sensor_noise=sd
+    )
     B = np.linalg.inv(np.eye(p) - A)
     true = {(f"z{a}", f"z{d}") for a in own for d in own if a != d and abs(B[d, a]) > 1e-9}
     return client, true
@@ -74,3 +77,31 @@ def test_features_that_show_no_noise_are_read_with_their_metric():
         fragment = jc.recover([client], interventions="hard").fragments["one"]
         assert (fragment.effects is not None) == known
         assert ("noise of the sensors" not in fragment.outcome.message) == known
+
+
+@pytest.mark.parametrize(("noise", "step"), [(0.1, 0.0), (0.0, 0.3)])
+def test_noise_that_is_stated_is_taken_off_and_gives_effects(noise, step):
+    effects = 0
+    for seed in range(4):
+        client, true = a_client(seed, 5, noise, step=step, stated=True)
+        known = jc.recover([client], interventions="hard")
+        assert wrong_yes_no(known.order, true)[1] == 0
+        effects += known.fragments["one"].effects is not None
+        unknown = jc.recover([a_client(seed, 5, noise, step=step)[0]], interventions="hard")
+        assert unknown.fragments["one"].effects is None
+        assert len(known.order.pairs()) >= len(unknown.order.pairs())
+    # Noise that exceeds the weakest direction of the signal cannot be taken off.
+    assert effects >= 2
+
+
+def test_a_no_without_a_metric_says_what_it_excludes():
+    client, _ = a_client(0, 5, 0.1)
+    order = jc.recover([client], interventions="hard").order
+    denied = [
+        (a, d)
+        for a in order.labels
+        for d in order.labels
+        if a != d and order.verdict(a, d) is jc.Verdict.NOT_ANCESTOR
+    ]
+    assert denied
+    assert all(order.bound(*pair) < 1.0 for pair in denied)

@@ -52,9 +52,11 @@ from jigsaw_crl.moments.regime import Moments
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
-__all__ = ["CONTROL", "Client"]
+__all__ = ["CONTROL", "Client", "NoiseGiven"]
 
 CONTROL = "control"
+# Standard deviation of the sensors' noise: of all sensors, or by feature.
+NoiseGiven = float | Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,8 @@ class Client:
 
     Use a constructor: `from_samples`, `from_covariances`, `from_precisions`, `from_moments` or
     `from_table`. In the first four, `hard` says which interventions are hard: True for all, or a
-    list of labels; see `with_interventions`.
+    list of labels; see `with_interventions`. `sensor_noise` is the standard deviation of the
+    sensors' noise, if it is known: one number, or a mapping from features; see `with_sensors`.
 
     Parameters
     ----------
@@ -90,6 +93,8 @@ class Client:
         Columns whose linear part was taken off the moments; they are no features.
     up, units : mapping of str to str
         The sensor that each label should raise, and units of sensors: see `with_sensors`.
+    sensor_noise : mapping of str to float
+        Standard deviation of the noise of sensors, where it is known: see `with_sensors`.
 
     Examples
     --------
@@ -114,6 +119,7 @@ class Client:
     covariates: Covariates | None = None
     up: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
     units: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
+    sensor_noise: Mapping[str, float] = field(default_factory=lambda: FrozenMapping({}))
 
     @classmethod
     def from_samples(
@@ -130,6 +136,7 @@ class Client:
         trim: float = 0.0,
         missing: Missing = "refuse",
         hard: bool | Iterable[str] = False,
+        sensor_noise: NoiseGiven | None = None,
         reduce: bool | None = None,
     ) -> Client:
         """A client from rows: matrices of shape (n_rows, n_features), one per regime.
@@ -146,7 +153,8 @@ class Client:
         beside = {"batch": batch, "group": group}
         given = given_matrices(name, observational, interventions, control_name, **beside)
         named, reduction = moments_of_rows(name, given, features, options, n_latent, reduce)
-        return cls._built(name, named, n_latent, features, hard, reduction)
+        client = cls._built(name, named, n_latent, features, hard, reduction)
+        return client.with_sensors(noise=sensor_noise)
 
     @classmethod
     def from_covariances(
@@ -161,6 +169,7 @@ class Client:
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
         hard: bool | Iterable[str] = False,
+        sensor_noise: NoiseGiven | None = None,
     ) -> Client:
         """A client from covariances (shape (n_features, n_features)), each about its own mean.
 
@@ -173,7 +182,8 @@ class Client:
         check_names(name, interventions, control_name)
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        return cls._built(name, moments_of_matrices(name, given), n_latent, features, hard)
+        client = cls._built(name, moments_of_matrices(name, given), n_latent, features, hard)
+        return client.with_sensors(noise=sensor_noise)
 
     @classmethod
     def from_precisions(
@@ -188,6 +198,7 @@ class Client:
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
         hard: bool | Iterable[str] = False,
+        sensor_noise: NoiseGiven | None = None,
     ) -> Client:
         """A client from the pseudo-inverses Θ of its covariances (rank `n_latent`).
 
@@ -203,7 +214,8 @@ class Client:
             rank = n_latent
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        return cls._built(name, moments_of_matrices(name, given, rank), n_latent, features, hard)
+        client = cls._built(name, moments_of_matrices(name, given, rank), n_latent, features, hard)
+        return client.with_sensors(noise=sensor_noise)
 
     @classmethod
     def from_moments(
@@ -216,6 +228,7 @@ class Client:
         features: Sequence[str] | None = None,
         control_name: str = CONTROL,
         hard: bool | Iterable[str] = False,
+        sensor_noise: NoiseGiven | None = None,
         reduction: Reduction | None = None,
         covariates: Sequence[str] = (),
     ) -> Client:
@@ -244,7 +257,8 @@ class Client:
                     "the mean has missing or infinite entries", "Recompute it from complete rows."
                 )
             check_second_moment(m.covariance, client=name, regime=regime)
-        return cls._built(name, named, n_latent, features, hard, reduction, covariates)
+        client = cls._built(name, named, n_latent, features, hard, reduction, covariates)
+        return client.with_sensors(noise=sensor_noise)
 
     @classmethod
     def from_table(
@@ -263,6 +277,7 @@ class Client:
         na: Sequence[str] = (),
         covariates: Sequence[str] = (),
         interventions: Kinds | None = None,
+        sensor_noise: NoiseGiven | None = None,
     ) -> Client:
         """A client from a pandas, polars or pyarrow table with one row per sample.
 
@@ -272,13 +287,13 @@ class Client:
             A column `regime` says which regime a row belongs to; every other numeric column is a
             feature. A warning names the columns that are not used.
         regime, control, name, n_latent, ignore, batch, group, trim, missing, na, covariates, \
-interventions
+interventions, sensor_noise
             As for `read_client`.
         """
         client: Client = resolve_name("jigsaw_crl.study.reading:client_from_table")(
             frame, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
             batch=batch, group=group, trim=trim, missing=missing, na=na, covariates=covariates,
-            interventions=interventions,
+            interventions=interventions, sensor_noise=sensor_noise,
         )  # fmt: skip
         return client
 
@@ -363,10 +378,11 @@ interventions
         self,
         up: Mapping[str, str] | None = None,
         units: Mapping[str, str] | None = None,
+        noise: NoiseGiven | None = None,
         *,
         strict: bool = True,
     ) -> Client:
-        """The same client, with sensors that labels should raise, and units of sensors.
+        """The same client, with sensors that labels should raise, units and noise of sensors.
 
         Parameters
         ----------
@@ -375,23 +391,37 @@ interventions
             this sensor rises when the label is raised.
         units : mapping of feature to str, optional
             Effects between labels that both have a sensor with a unit are given in units too.
+        noise : float or mapping of feature to float, optional
+            Standard deviation of what a sensor adds, before its readings are rounded; a number is
+            that of all sensors. Where it is given for all, it is not estimated: three sensors more
+            than latents are needed for that. Wide tables do not need it.
         strict : bool
             Refuse names that this client does not have; otherwise they are ignored, so that one
             mapping serves a whole study.
         """
         ups = {normal_label(str(x)): str(sensor) for x, sensor in (up or {}).items()}
         own = {str(x): str(unit) for x, unit in (units or {}).items()}
+        noise = {} if noise is None else noise
+        sd = noise if isinstance(noise, Mapping) else dict.fromkeys(self.features, noise)
+        for x, value in sd.items():
+            if isinstance(value, bool | str) or not 0 <= float(value) < np.inf:
+                wrong = f"sensor_noise of {x} is {value!r}"
+                raise InputError(wrong, "Give a standard deviation.", client=self.name)
         named = [("label", x, self.labels) for x in ups]
-        named += [("feature", x, self.features) for x in (*ups.values(), *own)]
+        named += [("feature", x, self.features) for x in (*ups.values(), *own, *sd)]
         for what, name, known in named if strict else ():
             if name not in known:
                 near = did_you_mean(name, known) or f"It has {few(known)}."
-                wrong = f"the client has no {what} {name!r} to say up or units of"
+                wrong = f"the client has no {what} {name!r} to say up, units or noise of"
                 raise InputError(wrong, near, client=self.name)
         ups = {x: s for x, s in ups.items() if x in self.labels and s in self.features}
         own = {x: unit for x, unit in own.items() if x in self.features}
+        sd = {x: float(value) for x, value in sd.items() if x in self.features}
         return replace(
-            self, up=FrozenMapping({**self.up, **ups}), units=FrozenMapping({**self.units, **own})
+            self,
+            up=FrozenMapping({**self.up, **ups}),
+            units=FrozenMapping({**self.units, **own}),
+            sensor_noise=FrozenMapping({**self.sensor_noise, **sd}),
         )
 
     def sensor_of(self, label: str) -> int:

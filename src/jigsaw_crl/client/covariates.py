@@ -121,6 +121,7 @@ def _without(m: Moments, beside: IntArray, origin: FloatArray) -> tuple[Moments,
         parts=tuple(Moments(x.n, T @ x.mean + step, T @ x.covariance @ T.T) for x in plain.parts),
         batches=tuple(replace(b, mean=T @ b.mean + step) for b in plain.batches),
         incomplete=incomplete,
+        step=None if plain.step is None else plain.step[:d],
     )
     return _counted_as(found, m), slopes
 

@@ -29,6 +29,11 @@ covariance H⁻¹. If the noise is equal, `(ν/2) gᵀ (P∘P)⁺ g` with `g = d
 then the smallest for which the noise is equal in units of Ψ^½. Where the features are too few to
 tell the noise of each sensor, the widest gap between eigenvalues decides if it is wide; otherwise
 the number of labels is used. Exact moments have the rank that their eigenvalues show.
+
+*Known noise.* Readings that were rounded to a step s have noise of at least `s²/12`, and the user
+may state what the sensors add before they are rounded. What is stated of all sensors is Ψ. With as
+many latents as features nothing can be estimated, and Ψ is the noise of rounding: whatever else the
+sensors add is unknown (`NoiseModel.known`).
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.checks import numerical_rank
 from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
+from jigsaw_crl.moments.lattice import common_steps
 from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
@@ -85,6 +91,11 @@ ENOUGH_ROWS = 4
 # The floor is an estimate: subtracting more than this share of the weakest direction could leave a
 # covariance that is not positive definite.
 MOST_SUBTRACTED = 0.9
+# With fewer features beyond the latents than this, the noise of each sensor is not known well.
+SPARE = 3
+# Rounding adds s²/12 to the variance of a feature whose standard deviation is at least so many
+# steps; what it adds to a narrower one depends on where its values lie.
+FEWEST_STEPS = 0.5
 
 
 # -- the number of latents ------------------------------------------------------------------------
@@ -381,7 +392,7 @@ class NoiseModel:
     # mean.
     eigenvalues: FloatArray
     # σ², the variance of the sensor noise in each direction; 0 if there is none, or if there are as
-    # many latents as features and it cannot be estimated.
+    # many latents as features, so that it cannot be estimated, and nothing is known of it.
     noise_floor: float
     # Smallest variance of the control along any direction of the leading space.
     weakest: float
@@ -389,6 +400,8 @@ class NoiseModel:
     unevenness: float = 0.0
     # What each feature is multiplied by, so that the noise of all sensors is equal; None for 1.
     scale: FloatArray | None = None
+    # The user states the noise of every sensor.
+    stated: bool = False
 
     @property
     def rank(self) -> int:
@@ -396,8 +409,15 @@ class NoiseModel:
 
     @property
     def visible(self) -> bool:
-        """Whether the floor could be estimated."""
-        return self.rank < len(self.eigenvalues)
+        """Whether the floor could be estimated, or something is known of it."""
+        return self.rank < len(self.eigenvalues) or self.stated or self.noise_floor > 0
+
+    @property
+    def known(self) -> bool:
+        """Whether the noise of each sensor is known, and small enough to be taken off."""
+        spare = len(self.eigenvalues) - self.rank
+        told = self.stated or spare >= SPARE or (spare > 0 and self.noise_floor == 0)
+        return told and self.subtracted == self.noise_floor
 
     @property
     def subtracted(self) -> float:
@@ -412,7 +432,7 @@ class NoiseModel:
     @property
     def gap(self) -> float:
         """`λ_p / λ_{p+1}`; infinite if λ_{p+1} is zero up to rounding or does not exist."""
-        if not self.visible:
+        if self.rank == len(self.eigenvalues):
             return float("inf")
         last, below = self.eigenvalues[self.rank - 1 : self.rank + 1].tolist()
         negligible = RANK_TOLERANCE * float(self.eigenvalues[0])
@@ -433,15 +453,42 @@ class NoiseModel:
 
 def noise_model(client: Client) -> NoiseModel:
     """Leading `n_latent`-dimensional space of a client's features, and the noise of the sensors."""
+    rounding = _rounding(client)
+    stated = np.array([client.sensor_noise.get(x, np.nan) for x in client.features])
+    if client.reduction is None and not np.isnan(stated).any():
+        return replace(_with_noise(client, stated**2 + rounding), stated=True)
+    if client.n_latent == client.n_features:
+        return _with_noise(client, rounding)
     found = _leading(client, None)
     if found.rank + 2 > client.n_features or found.noise_floor == 0:
         return found
     noise = sensor_noise(client.control, client.regimes, client.n_latent)
     if noise.variance is not None:
-        # All sensors become as noisy as the typical one.
-        log = np.log(noise.variance)
-        found = _leading(client, np.exp((log.mean() - log) / 2))
+        found = _leading(client, _equalising(noise.variance)[0])
     return replace(found, unevenness=noise.unevenness)
+
+
+def _rounding(client: Client) -> FloatArray:
+    """The variance that rounding adds to each feature, shape (n_features,)."""
+    step = common_steps(m.step for m in (client.control, *client.regimes))
+    if step is None:
+        return np.zeros(client.n_features)
+    fine = np.diagonal(client.control.covariance) >= (FEWEST_STEPS * step) ** 2
+    return np.where(fine, step**2 / 12, 0.0)
+
+
+def _with_noise(client: Client, variance: FloatArray) -> NoiseModel:
+    """The model of features whose noise has this variance, shape (n_features,)."""
+    if not variance.any():
+        return replace(_leading(client, None), noise_floor=0.0)
+    scale, typical = _equalising(variance)
+    return replace(_leading(client, scale), noise_floor=typical)
+
+
+def _equalising(variance: FloatArray) -> tuple[FloatArray, float]:
+    """Factors that make all sensors as noisy as the typical one, and its variance."""
+    typical = float(np.exp(np.log(variance[variance > 0]).mean()))
+    return np.sqrt(typical / np.maximum(variance, typical / SPREAD)), typical
 
 
 def _leading(client: Client, scale: FloatArray | None) -> NoiseModel:

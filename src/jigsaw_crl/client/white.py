@@ -60,6 +60,7 @@ class White:
     owner: IntArray  # label of each regime, shape (r,); a label has several for several strengths
     errors: MeanErrors  # of the shifts d
     exact: bool
+    noise_known: bool  # whether Ψ is known well enough: `NoiseModel.known`
     carried: FloatArray  # `(S₀ − Ψ) Wᵀ`: how far the features move when these coordinates do
 
     @property
@@ -126,7 +127,7 @@ def whiten(client: Client) -> White:
     M = (M + np.swapaxes(M, 1, 2)) / 2
     carried = client.control_second_moment() @ W.T - (W * space.sensors).T
     exact = client.is_population
-    return White(W, M, d, noise, n, n0, n0, owner, means.errors, exact, carried)
+    return White(W, M, d, noise, n, n0, n0, owner, means.errors, exact, space.known, carried)
 
 
 def rounding_size(condition: float, p: int) -> float:

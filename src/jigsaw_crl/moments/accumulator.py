@@ -26,6 +26,7 @@ from jigsaw_crl.base.arrays import AnyArray, ArrayLike, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
 from jigsaw_crl.moments.incomplete import filled
+from jigsaw_crl.moments.lattice import steps_of
 from jigsaw_crl.moments.preparing import RowOptions, inner_rows
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened
 
@@ -61,6 +62,7 @@ class Sums:
         self._waiting: list[FloatArray] = []
         self._stretches: tuple[Moments, ...] = ()
         self._origin: FloatArray | None = None
+        self._step: FloatArray | None = None
 
     def add(self, rows: ArrayLike) -> None:
         """Add rows, shape (any, n_features); float32 rows are summed in float64."""
@@ -85,6 +87,7 @@ class Sums:
         if self._origin is None:
             # The median of three rows: two of them lie within √n deviations of the mean.
             self._origin = np.median(rows[[0, len(rows) // 2, -1]], axis=0)
+            self._step = steps_of(rows)
         fitting = min(self.most * len(rows) // self.n, len(rows) // FEWEST_STRETCH_ROWS)
         pieces = np.array_split(rows - self._origin, max(fitting, 1))
         self._waiting = []
@@ -100,7 +103,7 @@ class Sums:
         assert twin._origin is not None
         whole = reduce(Moments.merge, twin._stretches).moved(twin._origin)
         parts = tuple(m.moved(twin._origin) for m in twin._stretches) if self.most > 1 else ()
-        return replace(whole, parts=parts)
+        return replace(whole, parts=parts, step=twin._step)
 
 
 def _moments(x: FloatArray) -> Moments:

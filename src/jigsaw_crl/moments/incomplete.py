@@ -28,6 +28,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
+from jigsaw_crl.moments.lattice import steps_of
 from jigsaw_crl.moments.regime import Incomplete, Moments
 
 __all__ = ["filled"]
@@ -83,7 +84,7 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
     gaps: BoolArray = np.isnan(x)
     check_values(np.where(gaps, 0.0, x))
     n, d = x.shape
-    seen = n - np.count_nonzero(gaps, axis=0)
+    seen, step = n - np.count_nonzero(gaps, axis=0), steps_of(x)
     if int(seen.min()) <= d + 1:
         raise InputError(
             f"feature {int(np.argmin(seen)) + 1} has {int(seen.min())} values in {n} rows, too few "
@@ -120,6 +121,7 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
         fourth=np.sum(away**4, axis=0) / seen * scale**4,
         parts=tuple(own),
         incomplete=Incomplete(n, int(np.count_nonzero(gaps.any(axis=1))), of_means),
+        step=step,
     )
 
 

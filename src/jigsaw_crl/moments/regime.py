@@ -28,6 +28,7 @@ from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
+from jigsaw_crl.moments.lattice import common_steps
 
 __all__ = [
     "MOST_PARTS",
@@ -105,6 +106,8 @@ class Moments(ReadOnlyArrays):
         What missing values cost; None if all rows are complete.
     trimmed : bool
         The rows that lay farthest out were left out, so that tails are lighter than they were.
+    step : array, shape (d,), optional
+        The step to which each feature was rounded, 0 for none; None where rows were not seen.
 
     Examples
     --------
@@ -126,10 +129,11 @@ class Moments(ReadOnlyArrays):
     groups: int | None = None
     incomplete: Incomplete | None = None
     trimmed: bool = False
+    step: FloatArray | None = None
 
     def __post_init__(self) -> None:
         # Copies: later changes to the caller's arrays have no effect.
-        self._copy_read_only("mean", "covariance", "third", "fourth")
+        self._copy_read_only("mean", "covariance", "third", "fourth", "step")
 
     @classmethod
     def from_rows(cls, rows: ArrayLike, *, parts: bool | int = False) -> Moments:
@@ -186,6 +190,7 @@ class Moments(ReadOnlyArrays):
             kept,
             groups=reduce(_together, (m.groups for m in own.values())),
             trimmed=any(m.trimmed for m in own.values()),
+            step=common_steps(m.step for m in own.values()),
         )
 
     @property
@@ -260,6 +265,7 @@ class Moments(ReadOnlyArrays):
             groups=_together(self.groups, other.groups),
             incomplete=_gaps_together(self, other),
             trimmed=self.trimmed or other.trimmed,
+            step=common_steps((self.step, other.step)),
         )
 
     def _merged_powers(
@@ -301,6 +307,7 @@ class Moments(ReadOnlyArrays):
             parts=coarsened(parts) if self.parts and other.parts else (),
             groups=_together(self.groups, other.groups),
             trimmed=self.trimmed or other.trimmed,
+            step=common_steps((self.step, other.step)),
         )
 
     def select(self, features: BoolArray | IntArray) -> Moments:
@@ -313,6 +320,7 @@ class Moments(ReadOnlyArrays):
             fourth=None if self.fourth is None else self.fourth[features],
             parts=tuple(part.select(features) for part in self.parts),
             batches=tuple(replace(b, mean=b.mean[features]) for b in self.batches),
+            step=None if self.step is None else self.step[features],
         )
 
 

@@ -19,20 +19,18 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.client.white import White
+from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.nullcone.changes import Changes, changes_of
 from jigsaw_crl.nullcone.nonlinear import SHIFTED
 
 __all__ = ["read_metric_free"]
 
-# With fewer features beyond the latents than this, the noise of each sensor is not known well.
-SPARE = 3
-
 
 def read_metric_free(
     white: White, *, hidden: bool, scales: tuple[float, ...]
-) -> BayesFactors | None:
-    """The evidence of every pair; None where the noise is known, or this does not apply.
+) -> tuple[BayesFactors, Sizes] | None:
+    """Evidence and share of every pair; None where the noise is known, or this does not apply.
 
     It applies if every latent is the target of a regime that clearly shifts its mean.
 
@@ -44,10 +42,8 @@ def read_metric_free(
     scales : tuple of float
         Effect scales of the hypotheses.
     """
-    p, spare = white.dimension, white.W.shape[1] - white.dimension
-    labels = np.unique(white.owner)
-    noise_known = spare >= SPARE or (spare > 0 and white.noise is None)
-    if white.exact or noise_known or not 1 < p == len(labels):
+    p, labels = white.dimension, np.unique(white.owner)
+    if white.exact or white.noise_known or not 1 < p == len(labels):
         return None
     changes, _ = changes_of(white, labels.tolist())
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
@@ -61,16 +57,19 @@ def read_metric_free(
     for table in ancestor:
         np.fill_diagonal(table, np.nan)
     settled = ~np.eye(len(value), dtype=bool)
+    # Of what changed in the equation of j, the part that goes with k.
+    whole = np.sqrt(np.sum(np.where(settled, value, 0.0) ** 2, axis=0))
+    shares = Sizes(*(np.where(settled, np.abs(x) / whole, np.nan) for x in (value, error)))
     if not hidden:
         district = np.where(settled, 0.0, np.nan)
-        return BayesFactors(scales, ancestor, district, settled=settled)
+        return BayesFactors(scales, ancestor, district, settled=settled), shares
     # One product that differs from zero is as probable under a hidden cause that reaches one of
     # the targets weakly; if both do, no ancestry explains it.
     with np.errstate(invalid="ignore"):
         either = np.logaddexp.reduce(ancestor, axis=0) - np.log(len(scales))
         ways = [either, either.T, either + either.T]
         district = np.logaddexp.reduce(ways, axis=0) - np.log(len(ways))
-    return BayesFactors(scales, ancestor, district)
+    return BayesFactors(scales, ancestor, district), shares
 
 
 def _products(changes: Changes) -> tuple[FloatArray, FloatArray]:

@@ -50,7 +50,7 @@ class Recovery:
     contradicts: bool
     nonlinear: Nonlinear | None
     chance_linear: float
-    metric_free: BayesFactors | None
+    metric_free: tuple[BayesFactors, Sizes] | None
     # The feature that the user named for each label (−1 for none), and the features' variances.
     named: tuple[int, ...]
     variances: FloatArray
@@ -180,7 +180,7 @@ class Recovery:
         if self.nonlinear is not None:
             return self.nonlinear.bayes(self.reading.hypotheses)
         if self.metric_free is not None:
-            return self.metric_free
+            return self.metric_free[0]
         table, single = self.reading.hypotheses, tuple(self.single.tolist())
         ancestor = factors[table.where("ancestor")]
         ancestor[:, self._unsaid & ~settled] = np.nan
@@ -198,7 +198,7 @@ class Recovery:
             response[~found.known] = np.nan
             share, scale = response**2 / self.variances, np.where(hard, found.g, 1.0)[:, None]
             carried = Loadings(response * scale, share, tuple((hard & found.known).tolist()))
-        shares = None
+        shares = None if self.metric_free is None else self.metric_free[1]
         if not exact and not self._otherwise:
             # Share of what changed in the column's equation that belongs to the row.
             value, error = np.where(self._unsaid & ~self.settled, np.nan, self.reading.sizes)
@@ -377,7 +377,8 @@ class Recovery:
                 "ancestry is read from means and from changes of the covariance alone, and no "
                 "effects are given",
                 "Add sensors: with three features more than labels the noise can be estimated. If "
-                "nothing is hidden from this client, say so (confounding='none').",
+                "it is known, say so (sensor_noise). If nothing is hidden from this client, say "
+                "so too (confounding='none').",
             )
         if self.not_identified:
             return Outcome(

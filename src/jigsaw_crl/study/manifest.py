@@ -85,6 +85,9 @@ class _Common(BaseModel):
     rename: dict[str, str] = Field({}, description='[rename] and below it "VALUE" = "LABEL"')
     up: dict[str, str] = Field({}, description='[up] and below it LABEL = "COLUMN"')
     units: dict[str, str] = Field({}, description='[units] and below it COLUMN = "UNIT"')
+    sensor_noise: Number | dict[str, Number] | None = Field(
+        None, description="sensor_noise = 0.5, or [sensor_noise] and below it COLUMN = 0.5"
+    )
     interventions: _Kind | dict[str, _Kind] | None = Field(
         None, description='interventions = "hard" or "soft", or a table LABEL = "hard"'
     )

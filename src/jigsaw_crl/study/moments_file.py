@@ -43,6 +43,7 @@ Arrays = dict[str, AnyArray]
 _Name = Annotated[str, Field(min_length=1)]
 _Count = Annotated[WholeNumber, Field(ge=1, lt=2**53)]
 _Factor = Annotated[Number, Field(ge=1)]
+_Step = Annotated[Number, Field(ge=0)]
 
 
 class RegimeHeader(Closed):
@@ -51,7 +52,8 @@ class RegimeHeader(Closed):
     `n` are the rows, less one for every batch but the first, or None for exact moments. `factors`
     say how many times more the mean and the covariance vary than those of independent Gaussian
     rows. `incomplete` are all rows, those with missing values, and the factor by which these make
-    the mean vary more: `n` is then the number of complete rows that they count for.
+    the mean vary more: `n` is then the number of complete rows that they count for. `step` is what
+    each feature was rounded to, 0 for none.
     """
 
     n: _Count | None
@@ -59,6 +61,7 @@ class RegimeHeader(Closed):
     groups: _Count | None = None
     incomplete: tuple[_Count, _Count, _Factor] | None = None
     batches: dict[_Name, _Count] = Field(default_factory=dict)
+    step: list[_Step] | None = None
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
@@ -99,6 +102,7 @@ class MomentsHeader(Document):
     covariates: list[str] = Field(default_factory=list)
     up: dict[str, str] = Field(default_factory=dict)
     units: dict[str, str] = Field(default_factory=dict)
+    sensor_noise: dict[str, Number] = Field(default_factory=dict)
     regimes: list[RegimeHeader]
     parts: WholeNumber = Field(default=0, ge=0)
     columns: list[str] | None = None
@@ -110,6 +114,8 @@ class MomentsHeader(Document):
             raise ValueError("it needs one regime for the control and one for each of its labels")
         if not set(self.hard) <= set(self.labels):
             raise ValueError("'hard' names a label that it does not have")
+        if any(len(r.step or self.features) != len(self.features) for r in self.regimes):
+            raise ValueError("'step' needs one number for each feature")
         if self.columns is not None and (
             len(set(self.columns)) < max(len(self.columns), len(self.features))
             or not 1 <= (self.leading or 0) <= len(self.features)
@@ -158,6 +164,7 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         covariates=[] if client.covariates is None else list(client.covariates.names),
         up=dict(client.up),
         units=dict(client.units),
+        sensor_noise=dict(client.sensor_noise),
         regimes=[_header_of(m) for m in regimes],
         parts=len(control.parts),
         columns=None if reduction is None else list(reduction.columns),
@@ -185,6 +192,7 @@ def _header_of(m: Moments) -> RegimeHeader:
         groups=m.groups,
         incomplete=None if gaps is None else (gaps.rows, gaps.gaps, gaps.mean),
         batches={b.name: b.n for b in m.batches},
+        step=None if m.step is None or not m.step.any() else m.step.tolist(),
     )
 
 
@@ -248,7 +256,7 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
         hard=header.hard,
         reduction=reduction,
         covariates=reading.covariates or header.covariates,
-    ).with_sensors(header.up, header.units)
+    ).with_sensors(header.up, header.units, header.sensor_noise)
 
 
 def _shapes(header: MomentsHeader, members: Mapping[str, Member]) -> dict[str, tuple[int, ...]]:
@@ -275,7 +283,8 @@ def _regimes(header: MomentsHeader, arrays: Arrays) -> list[Moments]:
         if own.factors is not None:
             m = m.counting(*own.factors, least=header.n_latent + 2)
         trimmed = header.trimmed and i <= len(header.labels)
-        found.append(replace(m, groups=own.groups, trimmed=trimmed))
+        step = None if own.step is None else np.array(own.step, dtype=np.float64)
+        found.append(replace(m, groups=own.groups, trimmed=trimmed, step=step))
     return found
 
 
@@ -357,7 +366,11 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         hard=earlier.hard | later.hard,
         reduction=earlier.reduction,
         covariates=removed,
-    ).with_sensors({**later.up, **earlier.up}, {**later.units, **earlier.units})
+    ).with_sensors(
+        {**later.up, **earlier.up},
+        {**later.units, **earlier.units},
+        {**later.sensor_noise, **earlier.sensor_noise},
+    )
 
 
 def _same_regime(earlier: Moments, later: Moments) -> bool:

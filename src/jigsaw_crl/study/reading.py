@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.client.checks import Kinds
-from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.client import Client, NoiseGiven
 from jigsaw_crl.moments.preparing import Missing
 from jigsaw_crl.study.archive import archive_members, npz_table
 from jigsaw_crl.study.data_file import DataFile, open_data
@@ -51,6 +51,7 @@ def read_client(
     na: Sequence[str] = (),
     covariates: Sequence[str] = (),
     interventions: Kinds | None = None,
+    sensor_noise: NoiseGiven | None = None,
     cluster: Any = None,
 ) -> Client:
     """One client from a file.
@@ -89,6 +90,8 @@ def read_client(
     interventions : {"soft", "hard"} or mapping of label to one of these, optional
         Which interventions are hard: see `Client.with_interventions`. By default what a moments
         file says, and otherwise "soft".
+    sensor_noise : float or mapping of feature to float, optional
+        Standard deviation of the sensors' noise, where it is known: see `Client.with_sensors`.
     cluster : str or distributed.Client, optional
         Dask cluster whose workers read the files of a folder; see `jigsaw_crl.study.cluster`.
 
@@ -116,7 +119,7 @@ def read_client(
         cluster=cluster,
     )  # fmt: skip
     warn_of_ignored(one.findings, stacklevel=2)
-    (client,) = one.clients
+    client = one.clients[0].with_sensors(noise=sensor_noise)
     return (
         client if interventions is None else client.with_interventions(interventions, strict=True)
     )
@@ -198,7 +201,13 @@ def read_one(path: str | Path, *, cluster: Any = None, **asked: Any) -> Study:
     return replace(one, name=one.clients[0].name)
 
 
-def client_from_table(frame: Any, *, interventions: Kinds | None = None, **asked: Any) -> Client:
+def client_from_table(
+    frame: Any,
+    *,
+    interventions: Kinds | None = None,
+    sensor_noise: NoiseGiven | None = None,
+    **asked: Any,
+) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
     from jigsaw_crl.study.arrow import frame_table  # here for start-up time
 
@@ -211,6 +220,7 @@ def client_from_table(frame: Any, *, interventions: Kinds | None = None, **asked
     raise_all(reading.problems, client=reading.client)
     assert read is not None
     client, findings = read
+    client = client.with_sensors(noise=sensor_noise)
     warn_of_ignored(findings, stacklevel=3)
     return (
         client if interventions is None else client.with_interventions(interventions, strict=True)
@@ -342,7 +352,7 @@ def _with_kinds(study: Study, described: Described, *, strict: bool) -> Study:
         study = study.with_interventions(kinds)
     clients = []
     for client, reading in zip(study.clients, described.clients, strict=True):
-        client = client.with_sensors(reading.up, reading.units, strict=False)
+        client = client.with_sensors(reading.up, reading.units, reading.sensor_noise, strict=False)
         if kinds is not None and not strict:
             client = client.with_interventions(kinds)
         if reading.interventions is not None:
@@ -352,9 +362,10 @@ def _with_kinds(study: Study, described: Described, *, strict: bool) -> Study:
 
 
 def _refuse_strange_sensors(study: Study, described: Described) -> None:
-    """Refuse a label that should raise a column, or a unit of one, that no client has."""
-    for what in ("up", "units"):
-        asked = {x: y for reading in described.clients for x, y in getattr(reading, what).items()}
+    """Refuse a label that should raise a column, or unit or noise of one, that no client has."""
+    for what in ("up", "units", "sensor_noise"):
+        given = [getattr(reading, what) for reading in described.clients]
+        asked = {x: y for one in given if isinstance(one, Mapping) for x, y in one.items()}
         for name, other in asked.items():
             if not any(name in getattr(client, what) for client in study):
                 meant = f"label {name!r} with a column {other!r}" if what == "up" else repr(name)

@@ -1,0 +1,76 @@
+"""The noise of sensors, and the step to which they round, on every road to a client."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jigsaw_crl as jc
+from jigsaw_crl.study import write_moments
+
+from .tables import frame_of, regimes_of
+
+
+@pytest.fixture
+def folder(tmp_path):
+    frame_of(regimes_of()).to_csv(tmp_path / "lab1.csv", index=False)
+    return tmp_path
+
+
+def test_a_manifest_states_the_noise_of_all_sensors_or_of_each(folder):
+    path = folder / "study.toml"
+    path.write_text("sensor_noise = 0.5")
+    (client,) = jc.read_study(folder).clients
+    assert dict(client.sensor_noise) == dict.fromkeys(client.features, 0.5)
+    assert client.noise.stated
+    first = client.features[0]
+    path.write_text(f"sensor_noise = 0.5\n[clients.lab1]\nsensor_noise = {{{first} = 2}}")
+    (client,) = jc.read_study(folder).clients
+    assert dict(client.sensor_noise) == {first: 2.0}
+    # The noise of the others is not known.
+    assert not client.noise.stated
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('sensor_noise = "loud"', "Write sensor_noise = 0.5"),
+        ("sensor_noise = -1", "sensor_noise of"),
+        ("[sensor_noise]\nnobody = 1.0", "[sensor_noise]: no client has 'nobody'"),
+    ],
+)
+def test_a_manifest_that_states_it_wrongly_is_refused(folder, written, said):
+    (folder / "study.toml").write_text(written)
+    with pytest.raises(jc.InputError) as caught:
+        jc.read_study(folder)
+    assert said in str(caught.value)
+
+
+def test_python_states_it_on_every_road(folder):
+    frame = frame_of(regimes_of())
+    read = jc.read_client(folder / "lab1.csv", sensor_noise=0.5)
+    table = jc.Client.from_table(frame, name="lab1", sensor_noise=0.5)
+    moments = jc.Client.from_moments(
+        "lab1",
+        control=table.control,
+        interventions=table.interventions,
+        features=table.features,
+        sensor_noise=dict.fromkeys(table.features, 0.5),
+    )
+    assert dict(read.sensor_noise) == dict(table.sensor_noise) == dict(moments.sensor_noise)
+    with pytest.raises(jc.InputError, match="no feature 'nobody'"):
+        jc.read_client(folder / "lab1.csv", sensor_noise={"nobody": 1.0})
+
+
+def test_a_moments_file_keeps_noise_and_steps(tmp_path):
+    rows = {label: x.round(1) for label, x in regimes_of().items()}
+    frame = frame_of(rows)
+    client = jc.Client.from_table(frame, name="lab1", sensor_noise=0.5)
+    np.testing.assert_allclose(client.control.step, 0.1)
+    again = jc.read_client(write_moments(client, tmp_path / "lab1.npz"))
+    assert dict(again.sensor_noise) == dict(client.sensor_noise)
+    for a, b in zip(
+        (client.control, *client.regimes), (again.control, *again.regimes), strict=True
+    ):
+        assert a.step.tolist() == b.step.tolist()
+    np.testing.assert_allclose(again.noise.sensors, client.noise.sensors)
