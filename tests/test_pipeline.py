@@ -14,6 +14,8 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.nullcone.judge import pool
 from jigsaw_crl.study import write_moments
 
+from .study.tables import client_of
+
 
 def sampled_study(seed: int, n: int, kind: str, shift: float) -> dict[str, dict[str, np.ndarray]]:
     """Rows of four clients, each with its control first."""
@@ -21,11 +23,6 @@ def sampled_study(seed: int, n: int, kind: str, shift: float) -> dict[str, dict[
     world = jc.simulate.random_world(6, 4, 0.7, seed=83_000 + seed, intervention=protocol)
     drawn = [world.rows(k, n, seed=seed) for k in range(4)]
     return {f"lab-{k}": {"control": x, **rest} for k, (x, rest) in enumerate(drawn)}
-
-
-def as_client(name: str, regimes: dict[str, np.ndarray]) -> jc.Client:
-    rest = {k: v for k, v in regimes.items() if k != "control"}
-    return jc.Client.from_samples(name, observational=regimes["control"], interventions=rest)
 
 
 def study(n_samples):
@@ -71,7 +68,7 @@ def test_a_label_that_is_silent_at_every_client_is_in_no_verdict(kind, shift, n)
         for name, lab in labs.items():
             if quiet in lab:
                 lab[quiet] = other[name]["control"][n:]
-        result = jc.recover([as_client(*item) for item in labs.items()])
+        result = jc.recover([client_of(rows, name) for name, rows in labs.items()])
         weak = {(f.client, f.regime) for f in result.diagnostics if f.check == "weak-intervention"}
         assert {(name, quiet) for name, lab in labs.items() if quiet in lab} <= weak
         order = result.order
@@ -105,7 +102,7 @@ def defects(seed: int) -> list[jc.Client]:
                 regimes["control"], regimes[label] = x, regimes["control"]
             case _:
                 pass
-    return [as_client(*item) for item in labs.items()]
+    return [client_of(rows, name) for name, rows in labs.items()]
 
 
 @pytest.mark.slow

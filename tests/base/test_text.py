@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,15 +88,6 @@ def test_a_number_in_place_of_a_label_is_answered_with_the_text(numbered):
         numbered.best_guess().is_ancestor("1", 2)
     with pytest.raises(jc.InputError, match="no client has the label"):
         numbered.ancestors(["1"])
-
-
-def test_common_names_of_control_and_regime_column_are_suggested(tmp_path, capsys):
-    path = Path(table(tmp_path, "DMSO"))
-    assert run(["recover", str(path)]) == 2
-    assert "with --control. Is it 'DMSO'?" in capsys.readouterr().err
-    path.write_text(path.read_text().replace("regime", "arm"))
-    assert run(["recover", str(path)]) == 2
-    assert "in study.toml. Is it 'arm'?" in capsys.readouterr().err
 
 
 def table(tmp_path, control: str) -> str:

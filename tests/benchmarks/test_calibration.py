@@ -63,19 +63,6 @@ def test_a_killed_run_resumes_with_the_missing_worlds(finished, tmp_path):
     assert len(out.read_text().splitlines()) == 5
 
 
-@pytest.mark.slow
-def test_the_two_families_of_seeds_have_different_worlds(finished, tmp_path):
-    lines, _ = finished
-    out = tmp_path / "worlds.jsonl"
-    calibrate(out, "--seeds", "judge", "--worlds", "2")
-    judged, chosen = (
-        [json.loads(line)["bins"] for line in source]
-        for source in (out.read_text().splitlines(), lines[:2])
-    )
-    assert len(judged) == 2
-    assert not any(bins in chosen for bins in judged)
-
-
 @pytest.fixture
 def calibration():
     """The benchmark as a module."""

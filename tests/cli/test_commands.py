@@ -164,13 +164,6 @@ def test_a_result_is_not_written_among_the_files_of_its_study(study, capsys):
     assert not (study / "result.json").exists()
 
 
-def test_fragment_as_json(study, tmp_path, capsys):
-    output = tmp_path / "f.json"
-    document = _json(["fragment", study / "client-1.csv", "-o", output, "--json"], capsys)
-    assert document["outcome"]["code"] == "ok"
-    assert jc.Fragment.from_json(output.read_text()).labels == tuple(document["labels"])
-
-
 def test_a_folder_stands_for_its_fragments(folder, tmp_path, capsys):
     for piece in jc.load_result(folder).order.fragments:
         jc.save_fragment(piece, tmp_path / f"{piece.client}.json")

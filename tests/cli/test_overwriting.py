@@ -144,15 +144,6 @@ def test_an_added_fragment_is_never_overwritten(lab, another, refused):
         refused(["assemble", inside, "--into", lab / "result", *more], "is not overwritten")
 
 
-def test_moments_can_be_added_to_in_place(lab, monkeypatch, capsys):
-    monkeypatch.chdir(lab)
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 500, seed=9)
-    write_table({"control": control, **regimes}, Path("more.parquet"), "parquet")
-    add = "moments more.parquet --name lab --add-to lab.moments.npz -o lab.moments.npz"
-    assert run(add.split()) == 0, capsys.readouterr().err
-    assert jc.read_client("lab.moments.npz").n_samples["control"] == 2_500
-
-
 def test_moments_and_keys_are_their_owners_alone(made):
     for name in ("lab.moments.npz", "k.key"):
         assert stat.S_IMODE(os.stat(made / name).st_mode) == 0o600

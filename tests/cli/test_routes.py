@@ -74,13 +74,6 @@ def test_fragments_assembled_elsewhere_give_the_same_order(kind, studies, refere
     _assert_same(jc.load_result(tmp_path / "out").order, reference)
 
 
-def test_the_papers_method_gives_the_same_order_by_every_route(studies, tmp_path):
-    expected = jc.recover(jc.read_study(studies["parquet"]), method="paper").order
-    out = tmp_path / "out"
-    assert run(["recover", str(studies["csv"]), "--method", "paper", "--out", str(out)]) == 0
-    _assert_same(jc.load_result(out).order, expected)
-
-
 def test_exact_moments_travel_as_files(tmp_path):
     assert run(["simulate", "--setting", "A", "--seed", "0", "--out", str(tmp_path / "s")]) == 0
     truth = json.loads((tmp_path / "s" / "truth" / "truth.json").read_text())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
@@ -27,23 +26,6 @@ def test_interventions_are_those_asked_for(tmp_path):
             one, two = read.interventions[label][0], client.interventions[label][0]
             assert np.allclose(one.mean, two.mean)
             assert np.allclose(one.covariance, two.covariance)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ([*SIZE, "--intervention", "odd"], "no intervention protocol 'odd'"),
-        ([*SIZE, "--format", "csv"], "exact moments cannot be written as csv"),
-        ([*SIZE, "--setting", "A"], "--setting excludes"),
-        (["--latent", "4"], "the world is not described"),
-    ],
-)
-def test_options_that_mean_nothing_end_in_one_line(options, says, tmp_path, capsys):
-    assert run(["simulate", *options, "--out", str(tmp_path / "s")]) == 2
-    shown = capsys.readouterr().err
-    assert says in shown
-    assert shown.count("\n") == 1
-    assert not (tmp_path / "s").exists()
 
 
 def test_the_help_names_every_protocol(capsys):

@@ -10,6 +10,8 @@ from jigsaw_crl.client.batches import Means, batch_means
 from jigsaw_crl.client.noise import noise_model
 from jigsaw_crl.moments.regime import Moments
 
+from ..study.tables import client_of as from_rows
+
 P = 6
 
 
@@ -147,17 +149,10 @@ def rows_of(seed: int = 0) -> dict[str, np.ndarray]:
     return {"control": control, **regimes}
 
 
-def sampled(rows: dict[str, np.ndarray], batch: dict | None) -> jc.Client:
-    others = {k: v for k, v in rows.items() if k != "control"}
-    return jc.Client.from_samples(
-        "lab", observational=rows["control"], interventions=others, batch=batch
-    )
-
-
 def test_rows_know_their_batches_by_name_or_number_one_by_one_or_together():
     rows = rows_of()
     days = np.arange(600) % 3
-    client = sampled(rows, {**dict.fromkeys(rows, days), "control": days.astype(str)})
+    client = from_rows(rows, batch={**dict.fromkeys(rows, days), "control": days.astype(str)})
     assert client.batches == ("0", "1", "2")
     assert client.n_samples == dict.fromkeys(rows, 600)
     assert client.control.n == 598
@@ -184,7 +179,7 @@ def test_batches_that_do_not_fit_the_rows_are_refused(batch, message):
     if isinstance(batch, dict) and len(np.atleast_1d(batch["control"])) > 1:
         batch = {**dict.fromkeys(rows, "monday"), **batch}
     with pytest.raises(jc.InputError, match=message):
-        sampled(rows, batch)
+        from_rows(rows, batch=batch)
 
 
 def test_regimes_with_and_without_batches_are_not_mixed():

@@ -9,6 +9,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import usable
 from jigsaw_crl.diagnostics.coverage import check_copies
 
+from ..study.tables import client_of
+
 Regimes = dict[str, np.ndarray]
 NOISE = {
     "gaussian": lambda rng, size: rng.normal(size=size),
@@ -33,18 +35,13 @@ def rows(seed: int, n: int, p: int = 5, noise: str = "gaussian") -> Regimes:
     return out
 
 
-def client(name: str, regimes: Regimes) -> jc.Client:
-    rest = {k: v for k, v in regimes.items() if k != "control"}
-    return jc.Client.from_samples(name, observational=regimes["control"], interventions=rest)
-
-
 def found(one: Regimes, two: Regimes) -> list[str]:
-    return [f.check for f in check_copies([client("one", one), client("two", two)])]
+    return [f.check for f in check_copies([client_of(one, "one"), client_of(two, "two")])]
 
 
 def test_each_copy_is_named_once_and_the_original_is_not():
     one = rows(0, 500)
-    clients = [client(name, one) for name in ("one", "two", "three")]
+    clients = [client_of(one, name) for name in ("one", "two", "three")]
     copies = list(check_copies(clients))
     assert [(f.check, f.client) for f in copies] == [
         ("duplicated-client", "two"),

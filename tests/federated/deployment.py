@@ -8,9 +8,13 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from jigsaw_crl.federated.running import start_command
 
@@ -39,6 +43,30 @@ def wait_until(condition, what: str):
             return value
         time.sleep(0.1)
     raise AssertionError(f"waited {HANG} s for: {what}")
+
+
+def self_signed(
+    folder: Path, name: str, days: float = 1, base: str = "client"
+) -> tuple[Path, Path]:
+    """A certificate that no authority signed, valid for some more days, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=400))
+        .not_valid_after(now + timedelta(days=days))
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "client.crt", folder / "client.key"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    kind = serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, *kind))
+    return paths
 
 
 def free_port() -> int:

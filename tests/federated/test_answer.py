@@ -205,11 +205,9 @@ def test_a_changed_signed_answer_is_refused_in_one_line_or_means_the_same(
 
 
 MALFORMED = {
-    "not JSON": ("\x00\x7f not json", "garbage"),
     "not text": (b"bytes", "garbage"),
     "nothing": (None, "garbage"),
     "deep": ("[" * 50_000, "garbage"),
-    "a list": ("[1]", "garbage"),
     "oversized": ('{"x":"' + "y" * 200_000 + '"}', "oversized"),
     "wide characters": ("\U0001f9e9" * 40_000, "oversized"),
 }

@@ -85,16 +85,6 @@ def test_an_answer_that_utf_8_cannot_hold_does_not_end_the_round(
     assert list(result.provenance["refused"]) == ["client-2"]
 
 
-def test_a_fragment_older_than_one_used_in_an_earlier_round_is_stale(settings, sites):
-    gather(settings, answers(sites))
-    older = json.loads(answers(sites, "second")["client-2"])
-    older["written_at"] -= 10**9
-    texts = {**answers(sites, "second"), "client-2": json.dumps(older)}
-    _, result = gather(settings, texts, "second")
-    assert "a newer one has been used" in result.provenance["refused"]["client-2"]
-    assert set(result.fragments) == {"client-1", "client-3"}
-
-
 def test_too_few_fragments_give_no_result_but_the_state_of_each_site(settings, sites):
     texts = {"client-1": answers(sites)["client-1"]}
     with pytest.raises(InputError, match=r"1 fragment accepted .* 2 are needed .* client-2 miss"):

@@ -94,18 +94,6 @@ def test_other_reports_are_left_to_nvflare(guard, failures):
         assert engine.lost == []
 
 
-def test_nvflare_has_the_parts_that_the_guard_replaces():
-    from nvflare.apis.shareable import ReturnCode
-    from nvflare.private.fed.server.fed_server import FederatedServer
-    from nvflare.private.fed.server.server_runner import ServerRunner
-
-    assert callable(FederatedServer.process_job_failure)
-    assert set(ServerRunner.ABORT_RETURN_CODES) == {
-        ReturnCode.RUN_MISMATCH, ReturnCode.TASK_UNKNOWN, ReturnCode.UNSAFE_JOB,
-    }  # fmt: skip
-    assert callable(ServerRunner.handle_dead_job)
-
-
 def test_in_a_round_no_return_code_and_no_event_of_a_site_is_fatal(guard):
     from nvflare.apis.shareable import ReturnCode
     from nvflare.widgets.fed_event import FED_EVENT_TOPIC

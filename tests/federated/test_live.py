@@ -16,15 +16,11 @@ import ssl
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 
 import psutil
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 import jigsaw_crl as jc
 from jigsaw_crl.federated.running import write_job
@@ -41,6 +37,7 @@ from .deployment import (
     SITES,
     Deployment,
     jigsaw,
+    self_signed,
     wait_until,
 )
 
@@ -104,32 +101,6 @@ def first_words(live, certificate: Path | None, key: Path | None) -> bytes:
                 return secure.recv(9)
         except (ssl.SSLError, ConnectionError):
             return b""
-
-
-def self_signed(folder: Path, name: str) -> tuple[Path, Path]:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "client.crt", folder / "client.key"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        )
-    )
-    return paths
 
 
 def test_the_coordinator_answers_only_certificates_of_the_federation(live, tmp_path):

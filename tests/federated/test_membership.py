@@ -6,13 +6,10 @@ import errno
 import json
 import shutil
 import stat
-from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from jigsaw_crl.base import files
 from jigsaw_crl.base.errors import InputError
@@ -28,6 +25,7 @@ from jigsaw_crl.federated.running import check_certificates, run_participant
 from jigsaw_crl.federated.settings import coordinator_settings
 
 from .conftest import LABS, read_local
+from .deployment import self_signed
 
 pytestmark = pytest.mark.usefixtures("nvflare")
 
@@ -216,34 +214,20 @@ def test_another_folder_is_refused_in_one_line(tmp_path, capsys):
 # -- certificates that expire, and kits that were changed -----------------------------------------
 
 
-def expiring(path, days):
-    """Replace a certificate by one that is valid for some more days."""
-    key = ed25519.Ed25519PrivateKey.generate()
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lab-1")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=400))
-        .not_valid_after(now + timedelta(days=days, hours=1))
-        .sign(key, None)
-    )
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-
-
 @pytest.mark.parametrize(("file", "whose"), [("client.crt", "its"), ("rootCA.pem", "authority's")])
 def test_a_certificate_is_warned_of_for_60_days_and_then_refused(file, whose, folder):
     kit = folder / "kits" / "lab-1"
-    for days, said in ((60, []), (59, [f"{whose} certificate expires in 59 days"])):
-        expiring(kit / "startup" / file, days)
+
+    def replace_by(days):
+        self_signed(folder, "lab-1", days)[0].replace(kit / "startup" / file)
+
+    for days, said in ((60.1, []), (59.1, [f"{whose} certificate expires in 59 days"])):
+        replace_by(days)
         warnings = []
         check_certificates(kit, warnings.append)
         assert len(warnings) == len(said)
         assert all(text in line for text, line in zip(said, warnings, strict=True))
-    expiring(kit / "startup" / file, -2)
+    replace_by(-2)
     with pytest.raises(InputError, match=f"{whose} certificate has expired"):
         check_certificates(kit, print)
 

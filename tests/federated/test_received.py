@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from datetime import UTC, datetime
@@ -64,36 +65,47 @@ def test_signed_fragments_assemble_to_the_order_of_unsigned_ones(federation, fra
     }  # fmt: skip
 
 
-def test_an_altered_fragment_is_refused_by_name(federation, capsys):
-    path = federation / "client-2.signed.json"
-    text = path.read_text()
-    path.write_text(text.replace('\\"z1\\"', '\\"z9\\"'))
-    assert path.read_text() != text
-    message = refusal(capsys, assemble(federation))
-    assert "client 'client-2': it was altered after the site signed it" in message
+def altered(folder, _):
+    path = folder / "client-2.signed.json"
+    path.write_text(path.read_text().replace('\\"z1\\"', '\\"z9\\"'))
 
 
-def test_a_fragment_signed_with_another_site_s_key_is_refused_by_name(
-    federation, fragments, capsys
-):
-    sign(federation, fragments[1], key="client-3")
-    message = refusal(capsys, assemble(federation))
-    assert "client 'client-2': it is signed with the key" in message
-    assert "which is not the site's" in message
-
-
-def test_an_unknown_site_is_refused_by_name(federation, capsys):
-    keys = federation / "site-keys.toml"
+def unlisted(folder, _):
+    keys = folder / "site-keys.toml"
     lines = keys.read_text().splitlines()
     keys.write_text("\n".join(line for line in lines if "client-3" not in line))
-    message = refusal(capsys, assemble(federation))
-    assert "client 'client-3': the site is not on the list of keys" in message
 
 
-def test_an_unsigned_fragment_is_refused_with_keys(federation, fragments, capsys):
-    (federation / "client-1.signed.json").write_text(fragments[0].to_json())
-    message = refusal(capsys, assemble(federation))
-    assert "client 'client-1': this is not a jigsaw-crl signed fragment" in message
+def signed_in(year):
+    """A serial of 2099 would make every later fragment of the site look old."""
+    when = datetime(year, 1, 1, tzinfo=UTC)
+    return lambda folder, fragments: sign(folder, fragments[1], issued_at=when)
+
+
+REFUSED = {
+    "altered": (altered, "client-2': it was altered after the site signed it"),
+    "another site's key": (
+        lambda folder, fragments: sign(folder, fragments[1], key="client-3"),
+        "client-2': it is signed with the key .* which is not the site's",
+    ),
+    "unknown site": (unlisted, "client-3': the site is not on the list of keys"),
+    "unsigned": (
+        lambda folder, fragments: (folder / "client-1.signed.json").write_text(
+            fragments[0].to_json()
+        ),
+        "client-1': this is not a jigsaw-crl signed fragment",
+    ),
+    "from 1999": (signed_in(1999), "client-2': it was signed before 2025"),
+    "from 2099": (signed_in(2099), "client-2': it was signed in the future"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_file_that_is_not_the_sites_own_is_refused_by_name(case, federation, fragments, capsys):
+    spoil, says = REFUSED[case]
+    spoil(federation, fragments)
+    assert re.search(f"client '{says}", refusal(capsys, assemble(federation)))
+    assert not (federation / "site-keys.log.jsonl").exists()
 
 
 def test_a_signed_fragment_is_refused_without_keys(federation, capsys):
@@ -114,17 +126,6 @@ def test_a_replayed_fragment_is_refused_by_name(federation, fragments, capsys):
     assert assemble(federation, round_name="second") == 0
 
 
-def test_an_older_fragment_is_refused_once_a_newer_was_used(federation, fragments, capsys):
-    old = (federation / "client-1.signed.json").read_text()
-    sign(federation, fragments[0])
-    assert assemble(federation) == 0
-    capsys.readouterr()
-    (federation / "client-1.signed.json").write_text(old)
-    for options in ((), ("--again",)):
-        message = refusal(capsys, assemble(federation, *options))
-        assert "client 'client-1': the fragment is replayed: serial" in message
-
-
 def test_a_finished_round_is_closed_to_new_fragments_unless_asked_for_again(
     federation, fragments, capsys
 ):
@@ -134,14 +135,6 @@ def test_a_finished_round_is_closed_to_new_fragments_unless_asked_for_again(
         sign(federation, piece)
     assert "the round 'first' has ended on" in refusal(capsys, assemble(federation))
     assert assemble(federation, "--again") == 0
-
-
-@pytest.mark.parametrize(("year", "says"), [(1999, "before 2025"), (2099, "in the future")])
-def test_a_fragment_from_an_impossible_time_is_refused(year, says, federation, fragments, capsys):
-    """A serial of 2099 would make every later fragment of the site look old."""
-    sign(federation, fragments[1], issued_at=datetime(year, 1, 1, tzinfo=UTC))
-    assert f"client 'client-2': it was signed {says}" in refusal(capsys, assemble(federation))
-    assert not (federation / "site-keys.log.jsonl").exists()
 
 
 def test_keys_and_round_belong_together(federation, capsys):
@@ -181,13 +174,6 @@ def test_fragments_of_a_refused_run_can_still_be_used(federation, fragments, cap
     assert assemble(federation) == 2
     (federation / "client-3.signed.json").write_text(good)
     assert assemble(federation) == 0
-
-
-def test_two_files_of_one_site_are_refused(federation, fragments, capsys):
-    extra = sign(federation, fragments[0], name="extra")
-    keys = ["--keys", str(federation / "site-keys.toml"), "--round", "first"]
-    message = refusal(capsys, cli.run(["assemble", *files(federation), str(extra), *keys]))
-    assert "client 'client-1': another file holds a fragment of the same client" in message
 
 
 def test_a_site_may_change_its_key(federation, fragments, capsys):

@@ -179,12 +179,6 @@ def test_a_malformed_moments_file_is_refused(case, moments, tmp_path, refused):
     refused(["check", moments], *says)
 
 
-def test_moments_of_other_columns_cannot_be_added_to(moments, tmp_path, refused):
-    np.savez(tmp_path / "new.npz", control=_rows(d=3), a=_rows(d=3, seed=3))
-    arguments = ["moments", tmp_path / "new.npz", "--add-to", moments, "-o", tmp_path / "o.npz"]
-    refused(arguments, "features differ", "x3")
-
-
 # -- AnnData ------------------------------------------------------------------------------------
 
 
@@ -195,11 +189,6 @@ def _h5ad(path: Path, **obs: Any) -> Path:
         data = anndata.AnnData(_rows(60), obs=pd.DataFrame(obs, index=[str(i) for i in range(60)]))
         data.write_h5ad(path)
     return path
-
-
-def test_an_h5ad_file_without_perturbations_is_refused(tmp_path, refused):
-    path = _h5ad(tmp_path / "lab-1.h5ad", batch=["u"] * 60)
-    refused(["moments", path, "-o", tmp_path / "o.npz"], "perturbation", "batch", "--regime")
 
 
 def test_a_cell_without_perturbation_is_refused(tmp_path, refused):

@@ -1,4 +1,7 @@
-"""Malformed fragment files and result folders."""
+"""Files that are no fragments, and malformed result folders.
+
+What else is refused in a fragment is in tests/fragment/test_file.py.
+"""
 
 from __future__ import annotations
 
@@ -32,35 +35,6 @@ def _inside(key: str, inner: str, change: Callable[[Any], Any]) -> Callable[[Doc
     return lambda d: {**d, key: {**d[key], inner: change(d[key][inner])}}
 
 
-def _million(document: Document) -> Document:
-    return {**document, "labels": [f"l{i}" for i in range(1_000_000)]}
-
-
-# What else is refused is in tests/fragment/test_file.py.
-MALFORMED: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
-    "another format": (_set("format", "mine"), ("not a jigsaw-crl fragment",)),
-    "a newer version": (_set("version", 99), ("99", "upgrade")),
-    "an older version": (_set("version", 0), ("version 0", "again")),
-    "an extra field": (_set("rows", [[1.0, 2.0]]), ("rows",)),
-    "a missing field": (_drop("blocks"), ("blocks",)),
-    "a cycle of blocks": (_set("block_covers", [[0, 1], [1, 0]]), ("cycle",)),
-    "evidence of the wrong shape": (_inside("bayes", "district", lambda m: m[:1]), ("",)),
-    "a million labels": (_million, ("labels", "5000")),
-}
-
-
-@pytest.mark.parametrize("case", MALFORMED)
-@pytest.mark.slow
-def test_a_malformed_fragment_is_refused(case, pieces, tmp_path, refused):
-    spoil, says = MALFORMED[case]
-    paths = []
-    for i, piece in enumerate(pieces):
-        document = json.loads(piece.to_json())
-        paths.append(tmp_path / f"{i}.fragment.json")
-        paths[-1].write_text(json.dumps(spoil(document) if i == 1 else document))
-    refused(["assemble", *paths, "--out", tmp_path / "out"], "1.fragment.json", *says)
-
-
 TEXTS = {
     "half a file": b'{"format": "jigsaw-crl/fragment", "ver',
     "binary data": bytes(range(256)) * 4,
@@ -72,12 +46,6 @@ def test_a_file_that_is_not_a_fragment_is_refused(case, tmp_path, refused):
     path = tmp_path / "lab-1.fragment.json"
     path.write_bytes(TEXTS[case])
     refused(["assemble", path, "--out", tmp_path / "out"], "lab-1.fragment.json")
-
-
-def test_two_fragments_of_one_client_are_refused(pieces, tmp_path, refused):
-    for name in ("one.json", "two.json"):
-        (tmp_path / name).write_text(pieces[0].to_json())
-    refused(["assemble", tmp_path / "one.json", tmp_path / "two.json"], "two.json", "same client")
 
 
 # -- results ------------------------------------------------------------------------------------
@@ -107,24 +75,7 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
         ("order.probabilities.0.0", "less than or equal to 1", "jigsaw recover"),
     ),
     "a proposal of nothing known": (_set("proposal", {"labels": ["zz"]}), ("proposal",)),
-    "a verdict as text": (
-        _inside("order", "verdicts", lambda m: [["1"] * len(m)] * len(m)),
-        ("order.verdicts.0.0",),
-    ),
-    "a verdict that is true": (
-        _inside("order", "verdicts", lambda m: [[True] * len(m)] * len(m)),
-        ("order.verdicts.0.0",),
-    ),
-    "a probability as text": (
-        _inside("order", "probabilities", lambda m: [["0.5"] * len(m)] * len(m)),
-        ("order.probabilities.0.0",),
-    ),
-    "a seed that is true": (_inside("order", "seed", lambda _: True), ("order.seed",)),
     "a seed below zero": (_inside("order", "seed", lambda _: -1), ("order.seed",)),
-    "a verdict of 10³⁰": (
-        _inside("order", "verdicts", lambda m: [[10**30] * len(m)] * len(m)),
-        ("order.verdicts.0.0",),
-    ),
     "thousands of labels without a matrix": (
         _inside("order", "labels", lambda _: [f"x{i}" for i in range(4000)]),
         ("one row and column per label",),
@@ -134,7 +85,6 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
         _inside("order", "client_weights", lambda w: dict.fromkeys(w, 7)),
         ("order.client_weights",),
     ),
-    "a note that is a number": (_inside("order", "notes", lambda _: [3]), ("order.notes",)),
     "an order with an extra field": (
         lambda d: {**d, "order": {**d["order"], "colour": "red"}},
         ("colour",),
@@ -143,7 +93,6 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
         _set("diagnostics", [{"check": "c", "severity": "x", "message": "", "remedy": ""}]),
         ("diagnostics.0.severity",),
     ),
-    "version true": (_set("version", True), ("version",)),
     "other labels": (_inside("order", "labels", lambda x: [*x[:-1], "zz"]), ("labels",)),
 }
 

@@ -119,11 +119,6 @@ def test_bytes_that_are_not_a_table_are_refused(case, tmp_path, refused):
     refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.csv", *says)
 
 
-def test_a_column_to_ignore_that_does_not_exist_is_refused(tmp_path, refused):
-    path = csv(good(), tmp_path / "lab-1.csv")
-    refused(["check", path, "--ignore", "batch"], "'batch'", "spelling")
-
-
 # -- Parquet and others -------------------------------------------------------------------------
 
 
@@ -193,11 +188,6 @@ def test_a_malformed_file_is_refused(case, tmp_path, refused):
     name, make, says = FILES[case]
     make(tmp_path / name)
     refused(["moments", tmp_path / name, "-o", tmp_path / "out.npz"], "lab-1", *says)
-
-
-def test_an_output_folder_that_does_not_exist_is_refused(tmp_path, refused):
-    path = csv(good(), tmp_path / "lab-1.csv")
-    refused(["moments", path, "-o", tmp_path / "no" / "o.npz"], "cannot be written", "o.npz")
 
 
 # -- tables in memory ---------------------------------------------------------------------------

@@ -38,13 +38,6 @@ def explained(capsys, folder, ancestor: str, descendant: str) -> str:
     return capsys.readouterr().out.rstrip("\n")
 
 
-def test_the_page_loads_offline_without_a_word(visit, tunnel):
-    page = visit(tunnel)
-    assert page.title() == "light tunnel – jigsaw report"
-    assert page.locator(".node").count() == 5
-    assert page.locator(".piece").count() == 5
-
-
 def test_the_policy_stops_foreign_code(browser, folder, tunnel):
     context = browser.new_context()
     context.set_default_timeout(HANG)

@@ -49,16 +49,3 @@ def test_certificate_table_and_file_give_the_same_numbers_of_every_pair(tunnel, 
             assert float(own[1]) == pytest.approx(told["evidence"], abs=0.06)
             assert own[2].split(", ") == said[own[3]]
     assert steps >= 7
-
-
-def test_the_certificate_quotes_the_pooled_evidence_of_the_page(middling):
-    order = middling.order
-    data = data_of(render_report(middling))
-    pooled = table_of(data)["evidence"]
-    seen = 0
-    for a, d in order.pairs():
-        (*_, last) = order.explain(a, d).steps
-        if last.rule == "weighed":
-            seen += 1
-            assert abs(pooled[order.indices(a, d)] - last.log_bayes_factor) < 1e-6
-    assert seen

@@ -243,20 +243,6 @@ def test_the_example_needs_several_clients():
             assert not set.intersection(*(set(s.supporting) for s in steps))
 
 
-def test_no_pair_of_the_template_is_a_bare_arrow(tunnel):
-    buttons = re.findall(r"<button[^>]*data-pair.*?</button>", render_report(tunnel), flags=re.S)
-    assert buttons
-    assert not any("→" in button for button in buttons)
-
-
-def test_an_example_that_is_a_denial_says_not():
-    yes = chain_fragment("one", "a", "b", "c")
-    page = words_of(render_report(assembled(yes, chain_fragment("two", "c", "d"))))
-    assert "a is an ancestor of d, though no client has both" in page
-    denied = assembled(chain_fragment("one", "b", "a"), chain_fragment("two", "a", "d"))
-    assert relation_no_client_states(denied.order) == ("b", "d")
-
-
 def lead_of(page: str) -> str:
     (lead,) = re.findall(r'<p class="lead">.*?</p>', page, flags=re.S)
     return words_of(lead)

@@ -33,15 +33,6 @@ def test_certificates_name_the_client_that_a_verdict_rests_on(tunnel):
         assert (line in str(order.explain(a, d))) == ((a, d) in order.rests_on)
 
 
-def test_a_verdict_rests_on_a_client_only_if_it_falls_without_it(tunnel):
-    order = tunnel.order
-    for (a, d), client in order.rests_on.items():
-        others = [f for f in order.fragments if f.client != client]
-        if {a, d} <= {label for f in others for label in f.labels}:
-            left = jc.assemble(others, seed=order.seed)
-            assert left.verdict(a, d) is not order.verdict(a, d)
-
-
 def test_adding_a_client_asks_again(tunnel):
     names = ("blue", "red")
     world = jc.simulate.world_from_graph(

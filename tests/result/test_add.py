@@ -34,16 +34,6 @@ def assert_same_answers(one: jc.Result, other: jc.Result) -> None:
     assert one.order.best_guess() == other.order.best_guess()
 
 
-def test_a_client_added_later_gives_the_order_of_all_together(grown):
-    part, whole, last = grown
-    again = part.add(last)
-    assert_same_answers(again, whole)
-    assert list(again.fragments) == list(whole.fragments)
-    assert set(again.diagnostics) == set(whole.diagnostics)
-    assert again.options == whole.options
-    assert last.name not in part.fragments
-
-
 def test_a_fragment_can_be_added_to_a_result_that_was_read_back(grown, tmp_path):
     part, whole, last = grown
     method = "paper" if part.order.mode == "paper" else "null-cone"

@@ -6,7 +6,6 @@ import doctest
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
@@ -16,6 +15,8 @@ from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.writing import result_html
 from jigsaw_crl.result.summary import summarise
+
+from ..study.tables import client_of, frame_of
 
 Regimes = dict[str, np.ndarray]
 
@@ -40,11 +41,6 @@ def with_an_outlier() -> Regimes:
     return {**regimes, "control": control}
 
 
-def client(name: str, regimes: Regimes) -> jc.Client:
-    rest = {k: v for k, v in regimes.items() if k != "control"}
-    return jc.Client.from_samples(name, observational=regimes["control"], interventions=rest)
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """Three labs: one that loses z1, one that is lost, one that is well and has no z1."""
@@ -52,8 +48,7 @@ def study(tmp_path_factory):
     root.mkdir()
     labs = {"copied": with_a_copy(), "broken": with_an_outlier(), "well": plant(2)}
     for name, regimes in labs.items():
-        frames = [pd.DataFrame(x).add_prefix("s").assign(regime=r) for r, x in regimes.items()]
-        pd.concat(frames).to_csv(root / f"{name}.csv", index=False)
+        frame_of(regimes).to_csv(root / f"{name}.csv", index=False)
     return root
 
 
@@ -74,7 +69,7 @@ def test_the_result_names_what_it_left_out_and_the_labels_missing_from_the_order
 
 
 def test_nothing_is_left_out_of_sound_data():
-    sound = jc.recover([client("one", plant(0)), client("two", plant(2))])
+    sound = jc.recover([client_of(plant(0), "one"), client_of(plant(2), "two")])
     assert sound.left_out == ()
     assert sound.lost_labels == {}
 
@@ -88,7 +83,7 @@ def test_a_saved_result_still_names_what_it_left_out(result, tmp_path):
 def test_assembled_fragments_name_what_was_left_out(tmp_path, capsys):
     paths = []
     for name, regimes in (("copied", with_a_copy()), ("well", plant(2))):
-        piece = jc.recover_fragment(client(name, regimes))
+        piece = jc.recover_fragment(client_of(regimes, name))
         paths.append(tmp_path / f"{name}.json")
         paths[-1].write_text(piece.to_json())
     assert cli.run(["assemble", *map(str, paths)]) == 0
@@ -103,7 +98,7 @@ def test_the_terminal_names_what_was_left_out(study, tmp_path, capsys):
     assert cli.run(["recover", str(study), "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
-    assert "left out: client broken, because a few rows carry the variance of 's0'" in out
+    assert "left out: client broken, because a few rows carry the variance of 'x1'" in out
     assert "missing from the order, because left out of every client: z1\n" in out
     assert cli.run(["explain", str(tmp_path / "out"), "z1", "z3"]) == 2
     err = capsys.readouterr().err
@@ -155,9 +150,8 @@ def test_check_says_what_recover_will_do(study, capsys):
 )
 @pytest.mark.slow
 def test_check_refuses_what_recover_refuses_in_the_same_words(regimes, tmp_path, capsys):
-    frames = [pd.DataFrame(x).add_prefix("s").assign(regime=r) for r, x in regimes.items()]
     path = tmp_path / "lab.csv"
-    pd.concat(frames).to_csv(path, index=False)
+    frame_of(regimes).to_csv(path, index=False)
     assert cli.run(["recover", str(path)]) == 2
     refusal = capsys.readouterr().err
     assert cli.run(["check", str(path)]) == 2

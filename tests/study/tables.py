@@ -40,9 +40,12 @@ def assert_same(a: jc.Client, b: jc.Client) -> None:
         np.testing.assert_array_equal(m.fourth, other.fourth)
 
 
-def client_of(regimes: dict[str, np.ndarray], name: str = "lab-1") -> jc.Client:
-    labelled = {label: rows for label, rows in regimes.items() if label != "control"}
-    return jc.Client.from_samples(name, observational=regimes["control"], interventions=labelled)
+def client_of(regimes: dict[str, np.ndarray], name: str = "lab-1", **options: object) -> jc.Client:
+    """A client from rows by regime, one of which is the control."""
+    rest = {label: rows for label, rows in regimes.items() if label != "control"}
+    return jc.Client.from_samples(
+        name, observational=regimes["control"], interventions=rest, **options
+    )
 
 
 def read_with_findings(path, **asked):

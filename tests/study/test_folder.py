@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import pytest
@@ -54,14 +53,6 @@ def test_a_manifest_overrides_names_and_columns(tmp_path):
         assert lab.n_latent == 3
 
 
-def test_arguments_take_precedence_over_the_manifest(tmp_path):
-    root = tmp_path / "study"
-    root.mkdir()
-    frame_of(regimes_of()).rename(columns={"regime": "arm"}).to_csv(root / "a.csv", index=False)
-    (root / "study.toml").write_text('regime = "other"\n')
-    assert jc.read_study(root, regime="arm").labels == ("pump", "valve")
-
-
 def test_a_spreadsheet_among_the_clients_is_named(tmp_path):
     root = _study(tmp_path / "study")
     for name in ("lab-3.xlsx", "~$lab-3.xlsx", ".lab-4.xlsx", "notes.txt"):
@@ -73,13 +64,6 @@ def test_a_spreadsheet_among_the_clients_is_named(tmp_path):
     (tmp_path / "other" / "lab-3.xlsx").write_bytes(b"PK")
     with pytest.raises(jc.InputError, match=r"no client file, only 'lab-3\.xlsx'"):
         jc.read_study(tmp_path / "other")
-
-
-def test_a_pickled_study_keeps_clients_and_sources():
-    study = jc.Study("s", tuple(jc.simulate.setting("A", 0).clients()), sources={"x": "y"})
-    again = pickle.loads(pickle.dumps(study))
-    assert again.sources == study.sources
-    assert [c.name for c in again] == [c.name for c in study]
 
 
 def test_two_clients_of_one_name_are_refused():

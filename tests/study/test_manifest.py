@@ -63,7 +63,9 @@ def test_all_wrong_fields_are_named_at_once(folder):
         assert part in text
 
 
-@pytest.mark.parametrize("field", ["trim = 0", "trim = 0.1", 'missing = "refuse"', "na = [-9999]"])
+@pytest.mark.parametrize(
+    "field", ["trim = 0", "trim = 0.1", 'missing = "refuse"', "na = [-9999]", 'na = "-9999"']
+)
 def test_what_is_right_is_read(field, folder):
     (folder / "study.toml").write_text(field)
     assert len(jc.read_study(folder)) == 1

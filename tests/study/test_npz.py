@@ -10,11 +10,6 @@ import jigsaw_crl as jc
 from .tables import assert_same, regimes_of
 
 
-def test_an_archive_may_hold_one_array_per_regime(tmp_path, reference):
-    np.savez(tmp_path / "lab-1.npz", **regimes_of())
-    assert_same(jc.read_client(tmp_path / "lab-1.npz"), reference)
-
-
 def test_arrays_in_fortran_order_give_the_same_client(tmp_path, reference):
     arrays = {k: np.asfortranarray(v) for k, v in regimes_of().items()}
     np.savez_compressed(tmp_path / "lab-1.npz", **arrays)

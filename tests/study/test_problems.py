@@ -51,12 +51,6 @@ def test_one_problem_in_many_files_is_told_once(tmp_path):
     assert text.count("--regime") == 1
 
 
-def test_all_labels_that_the_manifest_does_not_permit_are_named(tmp_path):
-    _write(tmp_path)
-    (tmp_path / "study.toml").write_text('labels = ["flow"]\n')
-    assert "the labels 'pump', 'valve' are not among the manifest's labels" in _refusal(tmp_path)
-
-
 def test_the_message_is_bounded():
     problems = [
         InputError(f"fault {i} " + "x" * 5000, f"remedy {i} " + "y" * 900, path=f"{i}.csv")
@@ -144,13 +138,6 @@ def test_the_command_line_tells_each_problem_on_its_own_line(tmp_path, capsys):
     assert first.startswith("  (1) lab1.csv: ")
     assert second.startswith("  (2) lab4.csv: ")
     assert last == "  Correct them, then run again."
-
-
-def test_a_hint_that_is_a_question_ends_with_its_own_sign(tmp_path):
-    _write(tmp_path, lab1=lambda f: f.head(0), lab2=lambda f: f.replace({"control": "untreated"}))
-    text = _refusal(tmp_path)
-    assert "lab2.csv: there are no control rows" in text
-    assert text.endswith("Is it 'untreated'? Correct them, then run again.")
 
 
 def test_missing_values_of_all_files_share_one_remedy(tmp_path):

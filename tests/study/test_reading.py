@@ -67,15 +67,6 @@ def test_tables_in_memory_may_have_numbered_columns_whole_numbers_and_categories
         jc.Client.from_table(twice, name="lab-1")
 
 
-def test_columns_may_have_other_names(tmp_path, reference):
-    frame = frame_of(regimes_of()).rename(columns={"regime": "arm"})
-    frame["arm"] = frame["arm"].replace("control", "untreated")
-    frame.to_csv(tmp_path / "x.csv", index=False)
-    client = jc.read_client(tmp_path / "x.csv", regime="arm", control="untreated", name="lab-1")
-    assert client.control_name == "untreated"
-    np.testing.assert_array_equal(client.control.covariance, reference.control.covariance)
-
-
 @settings(suppress_health_check=SLOW_OR_SHARED)
 @given(labels=_LABELS, kind=st.sampled_from(["csv", "parquet", "npz"]), seed=st.integers(0, 999))
 def test_any_labels_and_numbers_are_read_back_from_every_format(labels, kind, seed, tmp_path):
@@ -99,13 +90,3 @@ def test_arbitrary_bytes_raise_an_error_that_names_the_file(data, ending, tmp_pa
         jc.read_client(path)
     assert "\n" not in str(caught.value)
     assert path.name in str(caught.value)
-
-
-@settings(suppress_health_check=SLOW_OR_SHARED)
-@given(cut=st.integers(1, 3000), kind=st.sampled_from(["parquet", "npz", "h5ad"]))
-def test_a_truncated_file_never_gives_a_client(cut, kind, tmp_path):
-    path = write_table(regimes_of(50), tmp_path / f"lab.{kind}", kind)
-    data = path.read_bytes()
-    path.write_bytes(data[: max(len(data) - cut, 0)])
-    with pytest.raises(jc.InputError):
-        jc.read_client(path)

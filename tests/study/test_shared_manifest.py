@@ -45,23 +45,6 @@ def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys):
         jc.read_study(tmp_path)
 
 
-def test_values_that_stand_for_missing_ones(tmp_path):
-    frame = write(tmp_path, "lab-1").astype({"s0": object})
-    frame.iloc[3, 0], frame.iloc[5, 0] = "Bad Input", "-9999"
-    frame.iloc[[7], 1] = -9999.0
-    frame.to_csv(tmp_path / "lab-1.csv", index=False)
-    manifest = tmp_path / "study.toml"
-    manifest.write_text('na = ["Bad Input", "-9999"]\n')
-    with pytest.raises(jc.InputError, match="missing"):
-        jc.read_study(tmp_path)
-    manifest.write_text('na = ["Bad Input", "-9999"]\nmissing = "drop"\n')
-    assert jc.read_study(tmp_path)["lab-1"].n_samples["control"] == 197
-    # A single value needs no list.
-    manifest.write_text('na = "-9999"\n')
-    with pytest.raises(jc.InputError, match="'Bad Input' among numbers"):
-        jc.read_study(tmp_path)
-
-
 def test_spellings_of_one_label_are_one_label(tmp_path):
     write(tmp_path, "lab-1", {"z1": "uv_lamp"})
     write(tmp_path, "lab-2", {"z1": "UV-lamp"}, rows=210)

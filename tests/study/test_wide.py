@@ -60,12 +60,6 @@ def test_every_format_gives_the_client_of_the_rows(tmp_path, frame, regimes, end
     assert_alike(client, regimes)
 
 
-def test_rows_in_any_order_and_a_table_in_memory_give_the_same(frame, regimes):
-    assert_alike(jc.Client.from_table(frame, name="lab-1"), regimes)
-    mixed = frame.sample(frac=1, random_state=0)
-    assert_alike(jc.Client.from_table(mixed, name="lab-1"), regimes)
-
-
 def test_columns_that_are_no_measurements_are_left_out_and_named(tmp_path, frame, regimes):
     table = frame.assign(time=np.arange(len(frame)) * 1.0, site=3.5, holes=frame["gene 1"])
     table.loc[5, "holes"] = np.nan
@@ -94,13 +88,6 @@ def test_a_missing_value_is_refused_by_name_or_its_row_left_out(tmp_path, frame)
     client, findings = read_with_findings(path, missing="drop")
     assert sum(client.n_samples.values()) == len(frame) - 1
     assert "incomplete-rows" in {f.check for f in findings}
-
-
-def test_a_file_without_control_rows_is_refused_after_the_first_read(tmp_path, frame):
-    path = tmp_path / "lab-1.csv"
-    frame[frame["regime"] != "control"].to_csv(path, index=False)
-    with pytest.raises(jc.InputError, match="there are no control rows"):
-        jc.read_client(path)
 
 
 def test_batches_and_groups_are_read_along_the_directions(frame):

@@ -140,11 +140,6 @@ def test_the_off_target_share_of_interventions_hits_a_second_latent():
         assert rank <= 2 or (second is not None and rank <= 4)
 
 
-def test_no_intervention_has_a_second_target_by_default():
-    world = random_world(20, 2, 0.8, seed=1)
-    assert all(world.off_target(0, label) is None for label in world.truth(0).labels)
-
-
 def test_a_named_protocol_takes_a_shift_penetrance_and_off_target_share():
     assert Intervention.named("weak", shift=1.0) == Intervention(low=0.5, high=1.0, shift=1.0)
     assert Intervention.named("mild", penetrance=0.5) == Intervention("mild", penetrance=0.5)
