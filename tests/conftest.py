@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # How long an example takes says something of the machine, nothing of the code.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,6 +17,15 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", _PATIENT, derandomize=True, database=None, max_examples=30)
 settings.register_profile("random", _PATIENT, max_examples=1_000, print_blob=True)
 settings.load_profile("same")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def examples_do_not_depend_on_imports():
+    """Hypothesis also draws constants of modules that are loaded, which differ between workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        if settings.default.derandomize and hasattr(providers, "_get_local_constants"):
+            patch.setattr(providers, "_get_local_constants", providers.Constants)
+        yield
 
 
 def _optional(name: str, extra: str):

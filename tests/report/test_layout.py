@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jigsaw_crl.report.layout import lay_out, shorten, text_width
@@ -50,7 +50,6 @@ WIDE = [(118.0, 24.0), (10.0, 40.0)]
 @example(([(40.0, 20.0)] * 6, [(0, 3), (1, 5), (2, 1), (4, 1), (4, 2), (4, 5)]))
 # Folded layers of boxes that differ in width, crossed by long edges.
 @example((WIDE * 27, [(0, i) for i in range(1, 50)] + [(0, 51), (51, 52), (52, 53), (0, 53)]))
-@settings(max_examples=60, deadline=None)
 def test_boxes_do_not_overlap_and_ancestors_are_above(graph):
     sizes, edges = graph
     drawing = lay_out(sizes, edges)

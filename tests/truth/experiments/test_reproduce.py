@@ -81,8 +81,8 @@ def test_a_killed_run_resumes(tmp_path, finished):
     folder = tmp_path / "replicates"
     while process.poll() is None and len(list(folder.rglob("output.pkl"))) < 12:
         time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
     assert numbers(reproduce.run_plan(tiny(), tmp_path)) == numbers(finished[1])
 
 
