@@ -89,9 +89,10 @@ def test_a_bare_pickle_called_npz_is_refused_and_never_unpickled(tmp_path, refus
     assert not mark.exists()
 
 
-def test_a_damaged_archive_is_refused(tmp_path, refused):
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_damaged_archive_is_refused(save, tmp_path, refused):
     path = tmp_path / "lab-1.npz"
-    np.savez_compressed(path, **_wide(control=_rows(3000)))
+    save(path, **_wide(control=_rows(3000)))
     data = bytearray(path.read_bytes())
     data[2000:2100] = bytes(100)
     path.write_bytes(bytes(data))

@@ -11,7 +11,6 @@ earlier moments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Batch, Incomplete, Moments
-from jigsaw_crl.study.archive import Member, read_array
+from jigsaw_crl.study.archive import Arrays, texts_of
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import check_width
@@ -39,7 +38,6 @@ FORMAT = "jigsaw-crl/moments"
 LARGEST_HEADER = 1 << 26
 _STACKED = ("mean", "covariance", "third", "fourth")
 
-Arrays = dict[str, AnyArray]
 _Name = Annotated[str, Field(min_length=1)]
 _Count = Annotated[WholeNumber, Field(ge=1, lt=2**53)]
 _Factor = Annotated[Number, Field(ge=1)]
@@ -170,7 +168,9 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         columns=None if reduction is None else list(reduction.columns),
         leading=None if reduction is None else reduction.leading,
     )
-    arrays: Arrays = {"header": np.array(header.model_dump_json(exclude_defaults=True))}
+    arrays: dict[str, AnyArray] = {
+        "header": np.array(header.model_dump_json(exclude_defaults=True))
+    }
     known = all(m.third is not None and m.fourth is not None for m in regimes)
     for key in _STACKED if known else _STACKED[:2]:
         arrays[key] = np.array([getattr(m, key) for m in regimes])
@@ -201,37 +201,33 @@ def is_moments_file(names: set[str]) -> bool:
     return names >= {"header", "mean", "covariance"}
 
 
-def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading) -> Client:
+def read_moments(data: DataFile, given: Arrays, reading: Reading) -> Client:
     """A client from its moments file; header and arrays are checked.
 
     Parameters
     ----------
     data : DataFile
-    members : mapping of str to Member
-        The headers of its arrays.
+    given : mapping of str to array
     reading : Reading
         Of which the client's name and number of latents come before those of the file.
     """
     client = reading.name or None
     fail = partial(InputError, remedy=MomentsHeader.remedy, client=client, path=data.path)
-    held, arrays_of = members["header"], {k: m for k, m in members.items() if k != "header"}
-    if held.dtype.kind != "U" or held.shape != () or held.size > LARGEST_HEADER:
+    held, arrays = given["header"], {k: array for k, array in given.items() if k != "header"}
+    if held.dtype.kind != "U" or held.shape != () or held.nbytes > LARGEST_HEADER:
         raise fail(f"the header has type {held.dtype} and shape {held.shape}")
-    header = MomentsHeader.from_text(str(read_array(data, held, reading)[()]), path=data.path)
+    header = MomentsHeader.from_text(str(texts_of(held, reading)[()]), path=data.path)
     check_width(len(header.features), reading)
-    # Every shape is checked before the first array is read.
-    shapes = _shapes(header, arrays_of)
-    unknown = sorted(arrays_of.keys() - shapes.keys())
+    shapes = _shapes(header, arrays)
+    unknown = sorted(arrays.keys() - shapes.keys())
     if unknown:
         raise fail(f"the file has unknown arrays {', '.join(unknown)[:100]}")
     for key, shape in shapes.items():
-        member = arrays_of.get(key)
-        if member is None:
+        if key not in arrays:
             raise fail(f"the array {key} is missing")
-        if member.shape != shape or member.dtype.kind != "f" or member.dtype.itemsize > 8:
-            raise fail(f"the array {key} has type {member.dtype}, shape {member.shape}")
-    arrays = {k: read_array(data, member, reading) for k, member in arrays_of.items()}
-    for key, array in arrays.items():
+        array = arrays[key]
+        if array.shape != shape or array.dtype.kind != "f" or array.dtype.itemsize > 8:
+            raise fail(f"the array {key} has type {array.dtype}, shape {array.shape}")
         if not np.isfinite(array).all():
             raise fail(f"the array {key} has missing or infinite entries")
     own, n = client or header.client, 1 + len(header.labels)
@@ -259,11 +255,11 @@ def read_moments(data: DataFile, members: Mapping[str, Member], reading: Reading
     ).with_sensors(header.up, header.units, header.sensor_noise)
 
 
-def _shapes(header: MomentsHeader, members: Mapping[str, Member]) -> dict[str, tuple[int, ...]]:
+def _shapes(header: MomentsHeader, arrays: Arrays) -> dict[str, tuple[int, ...]]:
     """The shape of every array that the header speaks of."""
     r, d, m = len(header.regimes), len(header.features), len(header.columns or ())
     shapes: dict[str, tuple[int, ...]] = {"mean": (r, d), "covariance": (r, d, d)}
-    shapes |= {key: (r, d) for key in _STACKED[2:] if key in members}
+    shapes |= {key: (r, d) for key in _STACKED[2:] if key in arrays}
     if batches := sum(len(regime.batches) for regime in header.regimes):
         shapes["batch_mean"] = (batches, d)
     return shapes | ({"directions": (m, d), "centre": (m,)} if header.columns is not None else {})
@@ -294,46 +290,47 @@ def merge_clients(earlier: Client, later: Client) -> Client:
     The labels of both are kept; a label in both must have the same number of strengths.
     """
     fail = partial(InputError, client=earlier.name)
-    a, b = earlier.reduction, later.reduction
-    same = a is b or (
-        a is not None
-        and b is not None
-        and a.columns == b.columns
-        and np.array_equal(a.matrix, b.matrix)
-    )
-    if not same:
-        raise fail(
-            "the columns of the two were reduced to different directions",
-            "Add rows with --add-to, which reads them along the earlier directions.",
-        )
     columns, control, regimes_before = earlier.recorded
     added_columns, added_control, added_regimes = later.recorded
     removed, added_removed = (
         () if c.covariates is None else c.covariates.names for c in (earlier, later)
     )
-    if set(removed) != set(added_removed):
-        raise fail("the covariates differ", "Name the same ones for all rows of a client.")
-    if set(columns) != set(added_columns):
-        odd = sorted(set(columns) ^ set(added_columns))
-        raise fail(
-            f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."
-        )
-    if earlier.name != later.name:
-        raise fail(
+    odd = sorted(set(columns) ^ set(added_columns))
+    for wrong, what, remedy in (
+        (
+            not _same_directions(earlier.reduction, later.reduction),
+            "the columns of the two were reduced to different directions",
+            "Add rows with --add-to, which reads them along the earlier directions.",
+        ),
+        (
+            set(removed) != set(added_removed),
+            "the covariates differ",
+            "Name the same ones for all rows of a client.",
+        ),
+        (odd, f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."),
+        (
+            earlier.name != later.name,
             f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
-        )
-    for several, one, unlike in (
-        ("batches", "batch", bool(earlier.batches) != bool(later.batches)),
-        ("groups", "group", (earlier.control.groups is None) != (later.control.groups is None)),
+        ),
+        (
+            bool(earlier.batches) != bool(later.batches),
+            "only one of the two has batches",
+            "Name the batch column for all rows of a client, or for none.",
+        ),
+        (
+            (earlier.control.groups is None) != (later.control.groups is None),
+            "only one of the two has groups",
+            "Name the group column for all rows of a client, or for none.",
+        ),
+        (
+            _same_regime(control, added_control),
+            "these rows are already in the file",
+            "Add each table once.",
+        ),
     ):
-        if unlike:
-            raise fail(
-                f"only one of the two has {several}",
-                f"Name the {one} column for all rows of a client, or for none.",
-            )
-    if _same_regime(control, added_control):
-        raise fail("these rows are already in the file", "Add each table once.")
+        if wrong:
+            raise fail(what, remedy)
     position = {f: i for i, f in enumerate(added_columns)}
     order = np.array([position[f] for f in columns], dtype=np.intp)
     merged: dict[str, list[Moments]] = {k: list(v) for k, v in regimes_before.items()}
@@ -371,6 +368,12 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         {**later.units, **earlier.units},
         {**later.sensor_noise, **earlier.sensor_noise},
     )
+
+
+def _same_directions(a: Reduction | None, b: Reduction | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.columns == b.columns and np.array_equal(a.matrix, b.matrix)
 
 
 def _same_regime(earlier: Moments, later: Moments) -> bool:

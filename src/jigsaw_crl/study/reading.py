@@ -15,7 +15,7 @@ from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client, NoiseGiven
 from jigsaw_crl.moments.preparing import Missing
-from jigsaw_crl.study.archive import archive_members, npz_table
+from jigsaw_crl.study.archive import npz_table, read_arrays
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import Study
 from jigsaw_crl.study.manifest import (
@@ -246,7 +246,7 @@ def table_of(data: DataFile, reading: Reading) -> Table:
 
         return csv_table(data, reading)
     if folded.endswith(".npz"):
-        return npz_table(data, reading, archive_members(data, reading))
+        return npz_table(data, reading, read_arrays(data, reading))
     if folded.endswith(".h5ad"):
         from jigsaw_crl.study.h5ad import h5ad_table
 
@@ -325,9 +325,9 @@ def _read(
 ) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
     """One client, findings, and columns to ignore that it lacks; None if problems leave none."""
     if data.path.name.casefold().endswith(".npz") and data.handle is not None:
-        members = archive_members(data, reading)
-        if is_moments_file(set(members)):
-            return read_moments(data, members, reading), [], ()
+        arrays = read_arrays(data, reading)
+        if is_moments_file(set(arrays)):
+            return read_moments(data, arrays, reading), [], ()
     for _ in range(MOST_SPOILT):
         before = len(reading.problems)
         try:
