@@ -173,7 +173,7 @@ def test_labels_that_differ_in_spelling_alone_are_named_and_the_round_goes_on(se
     assert set(result.fragments) == set(SITES)
     (finding,) = (f for f in result.diagnostics if f.check == "label-spelling")
     assert finding.client == "client-3"
-    assert "'Z1' differs from client-1's 'z1'" in finding.message
+    assert "'Z1' differs from 'z1' of another site" in finding.message
 
 
 def test_a_site_whose_process_ends_is_missing_and_the_round_goes_on(settings, sites):

@@ -36,7 +36,7 @@ def test_the_controller_gets_the_options_that_the_job_carries(tmp_path):
     pytest.importorskip("nvflare", reason="NVFlare is an optional extra")
     from jigsaw_crl.federated.components import GatherFragments
 
-    options = RoundOptions("first", min_sites=2, timeout=9, max_age=3.5)
+    options = RoundOptions("first", min_sites=2, timeout=9)
     job = write_job(tmp_path / "job", options)
     server = json.loads((job / "app/config/config_fed_server.json").read_text())
     (workflow,) = server["workflows"]

@@ -169,7 +169,7 @@ def test_shapes_of_moments_are_compared_with_the_header_before_they_are_read(
 
 @pytest.mark.parametrize(
     ("batches", "message"),
-    [({"p1": 10, "p2": 11}, ("batch_mean", "(4, 8000000)")), ({}, ("unknown arrays batch_mean",))],
+    [({"p1": 10, "p2": 11}, ("batch_mean", "(4, 8000000)")), ({}, ("batch_mean", "122 MB"))],
 )
 def test_shapes_of_batches_are_compared_with_the_header_before_they_are_read(
     batches, message, tmp_path, refused, little_memory

@@ -163,7 +163,6 @@ def submit(
     timeout: int = 300,
     deadline: float | None = None,
     patience: float = 15.0,
-    max_age: float | None = None,
     again: bool = False,
     method: opt.Method = "null-cone",
     as_json: bool = False,
@@ -181,7 +180,6 @@ def submit(
         round_name=round_name,
         min_sites=min_sites,
         timeout=timeout,
-        max_age=None if max_age is None else max_age * 3600,
         method=method,
         again=again,
     )

@@ -7,7 +7,6 @@ file was written, or one word that says why there is none.
 from __future__ import annotations
 
 import stat
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
@@ -45,7 +44,6 @@ WHY_NOT: Mapping[Reason, str] = {
 
 # Since 1970, in 64 bits: a float can hold any of them.
 _Nanoseconds = Annotated[WholeNumber, Field(ge=-(2**63), lt=2**63)]
-_SECOND = 10**9
 
 
 class Answer(Document):
@@ -142,15 +140,14 @@ def _is_oversized(fragment: Fragment, text: str) -> bool:
 class Rules:
     """When the coordinator accepts an answer.
 
-    Fragments are stale if they are older than `max_age` seconds, or than one of their site that the
-    log has. With `keys`, only fragments that were signed for this study and round are accepted.
+    A fragment is stale if it is older than one of its site that the log has. With `keys`, only
+    fragments that were signed for this study and round are accepted.
     """
 
     round_name: str
     log: Ledger
     most_bytes: int
     most_labels: int = MOST_LABELS
-    max_age: float | None = None
     keys: KeyList | None = None
 
 
@@ -197,12 +194,6 @@ def check_answer(text: object, site: str, rules: Rules) -> Received:
     wrong = check_time(found.serial)
     if wrong:
         raise refuse(f"its fragment was written {wrong}", "Set the site's clock right.")
-    age = time.time_ns() - found.serial
-    if rules.max_age is not None and age > rules.max_age * _SECOND:
-        raise refuse(
-            f"its fragment is stale: {age / _SECOND / 3600:.3g} hours old, "
-            f"{rules.max_age / 3600:.3g} are allowed"
-        )
     if rules.log.overtook(site, found.serial):
         raise refuse("its fragment is stale: a newer one has been used")
     return found

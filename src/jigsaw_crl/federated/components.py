@@ -108,10 +108,7 @@ class GatherFragments(Controller):
         asked = self.options
         try:
             self.gathering = Gathering.open(
-                coordinator_settings(_local(fl_ctx)),
-                asked.round_name,
-                max_age=asked.max_age,
-                again=asked.again,
+                coordinator_settings(_local(fl_ctx)), asked.round_name, again=asked.again
             )
         except InputError as error:
             self.system_panic(str(error), fl_ctx)

@@ -258,36 +258,35 @@ def certificate_digest(pem: bytes) -> str:
 def check_hardened(kit: Path) -> None:
     """Refuse a kit whose `local` folder allows more than a new kit does."""
     server = (kit / "startup" / "fed_server.json").is_file()
-
-    def refuse(what: str) -> InputError:
-        return InputError(
-            f"the kit is not hardened: {what}",
-            "Restore its local folder as `jigsaw federate init` wrote it.",
-            path=kit,
-        )
-
     try:
-        permissions = _read(kit / "local" / "authorization.json")["permissions"]
-        given = {role: rights if rights != "none" else {} for role, rights in permissions.items()}
-        asked = [(role, *right) for role, rights in given.items() for right in rights.items()]
+        rights = _rights(_read(kit / "local" / "authorization.json"))
         resources = _read(kit / "local" / "resources.json")
-        paths = {part["path"] for part in resources["components"]}
+        parts = {part["path"] for part in resources["components"]}
+        allowed = {CONTROLLER if server else EXECUTOR} >= set(resources["class_allow_list"])
+        checks = {
+            "local/authorization.json allows more": rights <= _rights(PERMISSIONS),
+            "local/resources.json lets a job use other classes": allowed
+            and resources["class_list_enforcement_mode"] == "enforce",
+            "local/resources.json sends logs to the coordinator": server
+            or resources["allow_log_streaming"] is False,
+            "local/resources.json does not name the guard": GUARD in parts or not server,
+        }
     except (AttributeError, OSError, ValueError, KeyError, TypeError):
-        raise refuse("local/authorization.json or local/resources.json cannot be read") from None
-    ours = PERMISSIONS["permissions"]
-    for role, right, value in asked:
-        if value != "none" and (role != ROLE or ours[ROLE].get(right) != value):
-            raise refuse(f"local/authorization.json allows the role {role!r} more")
-    if set(permissions) - set(ours):
-        raise refuse("local/authorization.json has another role")
-    if resources.get("class_list_enforcement_mode") != "enforce" or set(
-        resources.get("class_allow_list", ["*"])
-    ) - {CONTROLLER if server else EXECUTOR}:
-        raise refuse("local/resources.json lets a job use other classes")
-    if not server and resources.get("allow_log_streaming") is not False:
-        raise refuse("local/resources.json sends logs to the coordinator")
-    if server and GUARD not in paths:
-        raise refuse("local/resources.json does not name the guard")
+        checks = {"local/authorization.json or local/resources.json cannot be read": False}
+    for what, ok in checks.items():
+        if not ok:
+            raise InputError(
+                f"the kit is not hardened: {what}",
+                "Restore its local folder as `jigsaw federate init` wrote it.",
+                path=kit,
+            )
+
+
+def _rights(document: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """What roles are allowed: role, right, and where."""
+    roles = {role: x for role, x in document["permissions"].items() if x != "none"}
+    given = {(role, *right) for role, rights in roles.items() for right in rights.items()}
+    return {right for right in given if right[-1] != "none"}
 
 
 def set_storage_paths(kit: Path) -> None:

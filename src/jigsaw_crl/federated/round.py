@@ -22,7 +22,7 @@ from jigsaw_crl.base.documents import Closed
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.labels import label_key
+from jigsaw_crl.base.labels import respelt
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import Rules, check_answer
 from jigsaw_crl.federated.keys import read_key_list, read_private_key
@@ -159,12 +159,7 @@ class Gathering:
 
     @classmethod
     def open(
-        cls,
-        settings: CoordinatorSettings,
-        round_name: str,
-        *,
-        max_age: float | None = None,
-        again: bool = False,
+        cls, settings: CoordinatorSettings, round_name: str, *, again: bool = False
     ) -> Gathering:
         """Begin a round, or continue one that was interrupted; options as in `RoundOptions`."""
         begin_round(settings, round_name, again=again)
@@ -172,7 +167,7 @@ class Gathering:
         log = Ledger.read(settings.log)
         log.check_round(round_name, again=again)
         limits = (settings.most_bytes, settings.most_labels)
-        gathering = cls(settings, Rules(round_name, log, *limits, max_age, keys))
+        gathering = cls(settings, Rules(round_name, log, *limits, keys))
         gathering._record().save(gathering.folder)
         return gathering
 
@@ -340,13 +335,16 @@ def _spellings(fragments: Mapping[str, Fragment]) -> list[Finding]:
 
     Files with such labels are refused. A round goes on, because one site must not end it.
     """
-    first: dict[str, tuple[str, str]] = {}
-    found = []
-    for site, fragment in fragments.items():
-        for label in fragment.labels:
-            owner, spelling = first.setdefault(label_key(label), (site, label))
-            if spelling != label:
-                what = f"the label {label!r} differs from {owner}'s {spelling!r} only in spelling"
-                remedy = "Labels are shared between sites: agree on one spelling."
-                found.append(Finding("label-spelling", "warning", what, remedy, client=site))
-    return found
+    remedy = "Labels are shared between sites: agree on one spelling."
+    others = respelt(fragment.labels for fragment in fragments.values())
+    return [
+        Finding(
+            "label-spelling",
+            "warning",
+            f"the label {label!r} differs from {other!r} of another site only in spelling",
+            remedy,
+            client=site,
+        )
+        for site, names in zip(fragments, others, strict=True)
+        for label, other in names.items()
+    ]

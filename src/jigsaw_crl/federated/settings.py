@@ -52,15 +52,13 @@ def check_name(name: object, what: str) -> str:
 class RoundOptions:
     """Options of a round; one that was interrupted continues under the same name.
 
-    Sites have `timeout` seconds to answer once they were asked, and fragments that are older than
-    `max_age` seconds are stale. With fewer than `min_sites` fragments there is no result. `again`
-    runs a round that has a result once more, and replaces it.
+    Sites have `timeout` seconds to answer once they were asked. With fewer than `min_sites`
+    fragments there is no result. `again` runs a round that has a result once more, and replaces it.
     """
 
     round_name: str
     min_sites: int = 1
     timeout: int = 300
-    max_age: float | None = None
     method: Method = "null-cone"
     again: bool = False
 
