@@ -107,7 +107,7 @@ def malice(world: jc.simulate.World, result: jc.Result) -> Record:
             "honest named": len(set(first.apart) - liars),
             # Sites of the silent pairs, and how many of these lie.
             "of": honest.sites[silent].tolist(),
-            "liars": (~np.isnan(honest.by_site.value[sorted(bad)])).sum(axis=0)[silent].tolist(),
+            "liars": (~np.isnan(honest.by_site[sorted(bad)])).sum(axis=0)[silent].tolist(),
         }
     return {"lies": out}
 

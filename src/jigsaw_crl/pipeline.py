@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from scipy.special import chdtrc
@@ -32,7 +32,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.covariates import Covariates
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study, usable
-from jigsaw_crl.fragment.fragment import Fragment, RankOne
+from jigsaw_crl.fragment.fragment import Fragment, Method, RankOne
 from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.nonlinear import DOUBTED
 from jigsaw_crl.nullcone.reading import Sight
@@ -50,8 +50,6 @@ __all__ = [
     "recover_study",
     "settled",
 ]
-
-Method = Literal["null-cone", "paper"]
 
 
 @dataclass(frozen=True)

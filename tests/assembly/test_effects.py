@@ -307,7 +307,7 @@ def test_one_site_cannot_make_labels_look_as_if_they_were_not_hard(wide):
     sites = honest.effects.by_site
     k = int(np.argmax([len(f.labels) for f in wide]))
     at = [honest.labels.index(label) for label in wide[k].labels]
-    others = (~np.isnan(np.delete(sites.value, k, axis=0))).sum(axis=0)[np.ix_(at, at)]
+    others = (~np.isnan(np.delete(sites, k, axis=0))).sum(axis=0)[np.ix_(at, at)]
     value, lies = wide[k].hard.total.value.copy(), 0
     for d in range(len(at)):
         for a in np.flatnonzero((others[:, d] == 1) & ~np.isnan(value[:, d]))[:1]:

@@ -103,7 +103,7 @@ def test_no_group_smaller_than_its_witnesses_changes_a_verdict(honest):
     fallen = np.zeros(table.verdict.shape, dtype=np.int64)
     for size in (1, 2):
         for group in combinations(clients, size):
-            gone, _ = falls.without(said.without(group))
+            gone, _ = falls.without(group)
             fallen[gone & (fallen == 0)] = size
     assert {1, 2} <= set(table.witnesses[table.witnesses > 0].tolist())
     # Never more than the truth; less, where verdicts that imply others fall at the same time.
@@ -156,7 +156,7 @@ def test_a_verdict_with_more_witnesses_than_liars_is_that_of_the_others(fragment
     assert not false(order, world)
     falls = Falls(order.said, order.probabilities, order.table.evidence, order.verdicts)
     for group in combinations(range(len(fragments)), count):
-        gone, _ = falls.without(order.said.without(group))
+        gone, _ = falls.without(group)
         assert not gone.any()
     reasons = [str(order.explain(*x)) for x in order.undetermined()]
     assert any(f"at least {count + 1} are asked for" in text for text in reasons)

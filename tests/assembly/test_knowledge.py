@@ -123,26 +123,31 @@ def test_what_follows_from_it_is_named_if_only_that_is_contradicted():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("p", [30, 104])
-def test_it_holds_in_larger_studies_and_adds_true_verdicts(p):
-    world = small_world(3, n_latent=p, n_clients=4)
-    truth = world.order.matrix
-    names = world.order.elements
-    depth = truth.sum(axis=0)
-    late = depth > np.median(depth)
-    tiers = [[x for x, after in zip(names, late, strict=True) if after == tier] for tier in (0, 1)]
-    fragments = noisy(world, 0.05)
-    known = Knowledge([[x for x in tier if x in labelled(fragments)] for tier in tiers])
-    plain, told = assemble(fragments), assemble(fragments, knowledge=known)
-    _, no = follows(known, told.labels)
-    assert (told.verdicts[no] == 0).all()
-    assert (told.verdicts != -1).sum() > (plain.verdicts != -1).sum()
-    at = [names.index(x) for x in told.labels]
-    expected = truth[np.ix_(at, at)]
-    # One client in twenty is wrong about a pair: 1 of 44 new verdicts is wrong, with one other seed
-    # of five none.
-    new = np.where(plain.verdicts == -1, told.verdicts, -1)
-    assert false_statements(new, expected) <= max(1, 0.01 * (new != -1).sum())
+@pytest.mark.parametrize(("p", "seeds"), [(30, range(3, 9)), (104, [3])])
+def test_it_holds_in_larger_studies_and_adds_true_verdicts(p, seeds):
+    """At most one in a hundred new verdicts is wrong, and no more than without knowledge."""
+    new, false_new, false_plain, false_told = np.zeros(4, dtype=int)
+    for seed in seeds:
+        world = small_world(seed, n_latent=p, n_clients=4)
+        truth, names = world.order.matrix, world.order.elements
+        depth = truth.sum(axis=0)
+        late = depth > np.median(depth)
+        tiers = [[x for x, y in zip(names, late, strict=True) if y == tier] for tier in (0, 1)]
+        fragments = noisy(world, 0.05)
+        known = Knowledge([[x for x in tier if x in labelled(fragments)] for tier in tiers])
+        plain, told = assemble(fragments), assemble(fragments, knowledge=known)
+        _, no = follows(known, told.labels)
+        assert (told.verdicts[no] == 0).all()
+        assert (told.verdicts != -1).sum() > (plain.verdicts != -1).sum()
+        at = [names.index(x) for x in told.labels]
+        expected = truth[np.ix_(at, at)]
+        more = np.where(plain.verdicts == -1, told.verdicts, -1)
+        new += (more != -1).sum()
+        false_new += false_statements(more, expected)
+        false_plain += false_statements(plain.verdicts, expected)
+        false_told += false_statements(told.verdicts, expected)
+    assert false_new <= 0.01 * new
+    assert false_told <= false_plain
 
 
 def test_names_types_and_methods_are_checked():

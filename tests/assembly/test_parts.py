@@ -7,7 +7,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly import panel as panels
-from jigsaw_crl.assembly import suspicions
 from jigsaw_crl.base.errors import InputError
 
 WORLD = jc.simulate.random_world(16, 8, 0.5, 11)
@@ -95,14 +94,6 @@ def test_too_many_labels_that_clients_share_are_refused(many, pieces):
 
 def test_algorithm_3_samples_nothing_and_takes_any_number(many, exact):
     assert jc.assemble(exact, method="paper").pairs()
-
-
-def test_copies_are_found_by_a_part_of_their_numbers(pieces, monkeypatch):
-
-    twin = jc.Fragment.from_document({**pieces[0].to_document(), "client": "twin", "findings": []})
-    given = [*pieces, twin]
-    monkeypatch.setattr(suspicions, "MOST_COMPARED", 60)
-    assert suspicions.find_copies(panels.read_fragments(given)) == ((0, len(pieces)),)
 
 
 def test_a_study_too_large_to_weigh_hidden_causes_says_so(pieces, monkeypatch):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.dissent import (
     Falls,
     differing_labels,
-    opposed,
     pairs_apart,
     with_witnesses,
 )
@@ -35,7 +34,7 @@ from jigsaw_crl.assembly.pairs import PairTable, why_stated
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
-from jigsaw_crl.assembly.posterior.weights import Trust, weigh_clients
+from jigsaw_crl.assembly.posterior.weights import weigh_clients
 from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
 from jigsaw_crl.base.arrays import BoolArray
@@ -87,17 +86,16 @@ def conclude(
         order, across = _by_algorithm_3(panel, options), _coverage(panel)
     else:
         check_size(panel)
-        considered = consider(panel)
-        order, across = _ordered(considered, options), considered.findings
+        evidence, effects, across = consider(panel)
+        order = _ordered(evidence, effects, options)
         apart = pairs_apart(order.said, order.table.differ) if order.mode == "evidence" else ()
         across += tuple(
             finding("sites-differ", round(x, 1), ancestor=a, descendant=d, **_shows(yes, no))
             for a, d, yes, no, x in apart
         )
         if panel.knowledge:
-            alone = replace(considered.evidence, panel=replace(panel, knowledge=NOTHING))
-            without = _ordered(considered._replace(evidence=alone), options)
-            across += tuple(_contradicted(panel, without))
+            alone = replace(evidence, panel=replace(panel, knowledge=NOTHING))
+            across += tuple(_contradicted(panel, _ordered(alone, effects, options)))
         across += tuple(check_districts(pieces, order.undetermined()))
     own = (f for piece in panel.fragments for f in piece.findings) if checks is None else checks
     return Conclusion(order, (*about_clients(own), *across))
@@ -194,20 +192,12 @@ def assemble(
 # -- what is used ---------------------------------------------------------------------------------
 
 
-class Considered(NamedTuple):
-    """What all clients together say against claims, model and labels, before any order is sampled.
+def consider(panel: Panel) -> tuple[Evidence, PooledEffects | None, tuple[Finding, ...]]:
+    """What all clients together say against claims, model and labels, before an order is sampled.
 
-    The evidence is that under the use that follows, in which every client that is not a copy counts
-    in full.
+    The evidence and the effects are those under the use that follows, in which every client that
+    is not a copy counts in full.
     """
-
-    evidence: Evidence
-    effects: PooledEffects | None
-    findings: tuple[Finding, ...]
-
-
-def consider(panel: Panel) -> Considered:
-    """Compare the clients with each other and with the model."""
     use = replace(Use.all_of(panel), copies=find_copies(panel))
     use = replace(use, weights=use.shares)
     effects, use, findings = _claims(panel, use)
@@ -229,7 +219,7 @@ def consider(panel: Panel) -> Considered:
     if differing:
         findings += [finding("label-differs", client=c, regime=x) for c, x in differing]
         evidence = Evidence.heard(panel, replace(use, silent=frozenset(differing)))
-    return Considered(evidence, effects, (*_coverage(panel), *findings))
+    return evidence, effects, (*_coverage(panel), *findings)
 
 
 def _shows(having: Sequence[str], lacking: Sequence[str]) -> dict[str, str]:
@@ -286,9 +276,8 @@ def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
 # -- the order ------------------------------------------------------------------------------------
 
 
-def _ordered(considered: Considered, options: Options) -> GlobalOrder:
+def _ordered(evidence: Evidence, effects: PooledEffects | None, options: Options) -> GlobalOrder:
     """The order that exact statements entail; where they cannot, that of a posterior."""
-    evidence, effects, _ = considered
     panel, notes = evidence.panel, []
     # Exact statements of one client decide alone: where more are asked for, they are weighed.
     if panel.all_sure and options.witnesses in (None, 1):
@@ -301,17 +290,17 @@ def _ordered(considered: Considered, options: Options) -> GlobalOrder:
         else:
             order.__dict__.update(said=evidence, effects=effects, facts=facts)
             return order
-    trust = weigh_clients(evidence, np.random.default_rng(options.seed))
-    if trust.use is not evidence.use:
-        effects = pool_effects(panel, trust.use)
-    return _by_evidence(trust, effects, notes + _about_trust(panel, trust), options)
+    said = weigh_clients(evidence, np.random.default_rng(options.seed))
+    if said.use is not evidence.use:
+        effects = pool_effects(panel, said.use)
+    return _by_evidence(said, effects, notes + _about_trust(said), options)
 
 
 def _by_evidence(
-    trust: Trust, effects: PooledEffects | None, notes: list[str], options: Options
+    said: Evidence, effects: PooledEffects | None, notes: list[str], options: Options
 ) -> GlobalOrder:
     """The order of the posterior, judged by `decide`."""
-    panel, said, model = trust.evidence.panel, trust.evidence, OrderModel(trust.evidence)
+    panel, model = said.panel, OrderModel(said)
     draws = model.sample(np.random.default_rng([options.seed, 1]))
     probability = draws.probability
     log_factor, bounds = model.log_factor(probability), effect_bounds(said, effects)
@@ -319,7 +308,6 @@ def _by_evidence(
         probability,
         log_factor,
         chains=draws.chains,
-        opposed=opposed(said, probability),
         room=bounds.room(options.smallest_effect),
         size_matters=options.smallest_effect is not None,
         known=panel.known,
@@ -333,7 +321,7 @@ def _by_evidence(
     denied = (decided.verdicts == NO) | ~(named[:, None] & named)
     order = GlobalOrder(
         panel=panel,
-        use=trust.use,
+        use=said.use,
         mode="evidence",
         verdicts=decided.verdicts,
         why=decided.why,
@@ -344,7 +332,6 @@ def _by_evidence(
         notes=(*notes, *(effects.notes if effects else ()), *_about_chains(draws.convergence)),
         seed=options.seed,
         smallest_effect=options.smallest_effect,
-        disagreement=trust.disagreement,
         convergence=draws.convergence,
         witnesses=options.witnesses,
     )
@@ -414,15 +401,17 @@ def _about_chains(convergence: Convergence) -> list[str]:
     return []
 
 
-def _about_trust(panel: Panel, trust: Trust) -> list[str]:
+def _about_trust(evidence: Evidence) -> list[str]:
+    """What a reader must know about copies, contradictions and what is not weighed."""
+    panel, use = evidence.panel, evidence.use
     notes = [
         "sent the same evidence, or nearly, and count as one client: "
         + ", ".join(sorted(panel.clients[k] for k in found))
-        for found in trust.use.copies
+        for found in use.copies
     ]
-    names = [panel.clients[k] for k in trust.distrusted]
+    names = [panel.clients[k] for k in use.distrusted]
     listed = f" ({', '.join(names)})" if names else ""
-    if trust.disagreement:
+    if use.disagreement:
         notes.append(
             f"the clients disagree: {len(names)} of {len(panel.rows)} contradict the rest{listed}; "
             "from about a third on, it cannot be told who is right"
@@ -431,12 +420,12 @@ def _about_trust(panel: Panel, trust: Trust) -> list[str]:
         notes.append(
             f"contradicts the other clients and is trusted little or not at all: {', '.join(names)}"
         )
-    if too_many_causes(trust.evidence):
+    if too_many_causes(evidence):
         notes.append(
             "hidden common causes are not weighed, because there are too many labels and clients: "
             "where only clients that lack a cause saw a pair, it may look like ancestry"
         )
     states = any(rows.certain is not None for rows in panel.rows)
-    if states and trust.use.rate > 0.005:
-        notes.append(f"about {100 * trust.use.rate:.1f} % of the statements disagree with the rest")
+    if states and use.rate > 0.005:
+        notes.append(f"about {100 * use.rate:.1f} % of the statements disagree with the rest")
     return notes

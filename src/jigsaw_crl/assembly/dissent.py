@@ -5,7 +5,6 @@ For client k let r be what all others say together under the same use, and x wha
 - `differing_labels`: a label of k of which several pairs contradict r means something else there.
 - `Falls`: a verdict that r alone does not give rests on k; and how many clients must be left out
   before a verdict falls. `with_witnesses` leaves verdicts open that rest on too few.
-- `opposed`: a probable answer whose opposite one client clearly says.
 - `contested`: a verdict against which the clients that oppose it would decide among themselves.
 - `sites_differ`: does one truth hold at all sites, or do some have an effect that others lack?
 
@@ -16,15 +15,17 @@ no contradiction.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit, logsumexp
 
 from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
-from jigsaw_crl.assembly.posterior.weights import DISAGREEMENT, lacks_common_cause
+from jigsaw_crl.assembly.panel import DISAGREEMENT
+from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
 from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, SURE, YES, Decided, Why, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.pooled import Pooled
@@ -35,7 +36,6 @@ __all__ = [
     "Falls",
     "contested",
     "differing_labels",
-    "opposed",
     "pairs_apart",
     "sites_differ",
     "with_witnesses",
@@ -58,19 +58,28 @@ def differing_labels(evidence: Evidence) -> tuple[tuple[str, str], ...]:
     several sites stand against the rest has a hidden cause, or is hard to tell: it does not count.
     """
     found: list[tuple[str, str]] = []
-    for k, claims in enumerate(evidence.claims if len(evidence.claims) > 2 else ()):
+    if len(evidence.claims) < 3:
+        return ()
+    everyone = _opinion(evidence.pooled) > SURE
+    for k, claims in enumerate(evidence.claims):
         if claims.bayes is None:
             continue
-        rest = evidence.without(evidence.use.with_copies(k)).log_factor()
-        rest = rest - np.logaddexp(0.0, rest.T)
-        joined = lacks_common_cause(rest > SURE, claims.members)
-        theirs = rest[np.ix_(claims.members, claims.members)]
-        off = _most_contradicted(claims.opinion, theirs, joined)
+        members, rest = evidence.beside(evidence.use.with_copies(k))
+        opinion, above, own = _opinion(rest), everyone.copy(), np.isin(members, claims.members)
+        above[np.ix_(members, members)] = opinion > SURE
+        joined = lacks_common_cause(above, claims.members)
+        off = _most_contradicted(claims.opinion, opinion[np.ix_(own, own)], joined)
         # Clients with more differing labels than that are weighed as a whole instead.
         if len(off) <= DISAGREEMENT * len(claims.members):
             found += [(claims.client, evidence.labels[claims.members[i]]) for i in off]
     sites = Counter(label for _, label in found)
     return tuple((client, label) for client, label in found if sites[label] == 1)
+
+
+def _opinion(pooled: Pooled) -> FloatArray:
+    """Log factor of every pair against all else, of several clients together."""
+    x = pooled.log_factor()
+    return np.asarray(x - np.logaddexp(0.0, x.T))
 
 
 def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) -> list[int]:
@@ -95,9 +104,6 @@ def _most_contradicted(said: FloatArray, rest: FloatArray, joined: BoolArray) ->
 NOBODY = -1
 # Frequencies of sampled orders are not known better than this.
 LEAST_CHANCE = 1e-3
-# Log Bayes factor from which what one client says is clear. Of 1,302 right "yes" and 5,142 right
-# "no" outside chains, one was opposed so clearly.
-CLEAR = 4.0
 # Numbers that are kept at once while the largest terms are looked for.
 MOST_ENTRIES = 20_000_000
 
@@ -135,22 +141,34 @@ class Falls:
         self.shares = [*((1.0 - LEAST_CHANCE) / n,) * n, LEAST_CHANCE]
         self.leans = evidence.missed.leans
         self.now = evidence.pooled.log_factor(self.shares, self.leans)
+        self.heard = evidence.pooled.n_clients > 0
         self.counting = np.flatnonzero(evidence.use.weights > 0).tolist()
 
-    def without(self, rest: Pooled) -> tuple[BoolArray, FloatArray]:
-        """The decided pairs that the rest does not decide so, and the change of log factors."""
-        change = rest.log_factor(self.shares, self.leans) - self.now
-        return self.by(change, rest.n_clients > 0), change
+    def without(self, clients: Sequence[int]) -> tuple[BoolArray, FloatArray]:
+        """The decided pairs that all others do not decide so, and the change of log factors."""
+        members, rest = self.evidence.beside(clients)
+        grid = np.ix_(members, members)
+        change, heard = np.zeros_like(self.now), self.heard.copy()
+        change[grid] = rest.log_factor(self.shares, self.leans[grid]) - self.now[grid]
+        heard[grid] = rest.n_clients > 0
+        # If every pair of their own labels stands, so does what follows from these.
+        gone = np.zeros(heard.shape, dtype=bool)
+        gone[grid] = self.by(change[grid], heard[grid], grid)
+        return self.by(change, heard) if gone.any() else gone, change
 
-    def by(self, change: FloatArray, heard: BoolArray) -> BoolArray:
-        """The decided pairs that fall if log factors change so; unheard pairs have none left."""
-        chance = expit(self.odds + np.where(heard, change, 0.0))
-        evidence = np.where(heard, self.log_factor + change, 0.0)
+    def by(self, change: FloatArray, heard: BoolArray, at: Any = ...) -> BoolArray:
+        """The decided pairs that fall if log factors change so; unheard pairs have none left.
+
+        `at` are the places of some labels, if nothing outside them is to imply anything.
+        """
+        verdicts = self.verdicts[at]
+        chance = expit(self.odds[at] + np.where(heard, change, 0.0))
+        evidence = np.where(heard, self.log_factor[at] + change, 0.0)
         # What is open implies nothing.
-        is_open = self.verdicts == OPEN
+        is_open = verdicts == OPEN
         chance[is_open], evidence[is_open] = 0.5, 0.0
-        left = decide(chance, evidence, known=self.evidence.panel.known).verdicts
-        gone = np.asarray(~is_open & (left != self.verdicts))
+        left = decide(chance, evidence, known=self.evidence.panel.known[at]).verdicts
+        gone = np.asarray(~is_open & (left != verdicts))
         np.fill_diagonal(gone, False)
         return gone
 
@@ -161,9 +179,11 @@ class Falls:
         """
         out = np.full(self.verdicts.shape, NOBODY, dtype=np.int32)
         most = np.full(self.verdicts.shape, -np.inf)
+        # A bound alone decides some pairs: those rest on nobody's evidence.
+        stands = ~self.by(np.zeros_like(self.now), self.heard)
         for k in self.counting:
-            gone, change = self.without(self.evidence.without([k]))
-            take = gone & (np.abs(change) > most)
+            gone, change = self.without([k])
+            take = gone & stands & (np.abs(change) > most)
             out[take], most[take] = k, np.abs(change)[take]
         return out
 
@@ -190,6 +210,8 @@ class Falls:
         terms.
         """
         p, pooled = len(self.verdicts), self.evidence.pooled
+        # No pair has more clients to leave out than speak about it.
+        most = min(most, int(pooled.n_clients.max(initial=0)))
         changes, n = np.zeros((most + 1, p, p)), len(pooled.ancestor)
         steps = -(-most * (2 * n + 1) * p * p // MOST_ENTRIES) or 1
         for rows in np.array_split(np.arange(p), steps):
@@ -224,28 +246,14 @@ def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]
     `asked` is a number, or more than a fifth of the clients that speak about the pair, at least
     two.
     """
-    fifth = asked == "fifth"
-    most = max(len(falls.counting) // 5, 1) if asked == "fifth" else asked - 1
-    changes, speak = falls.worst(most)
-    size = np.clip(speak // 5, 1, most) if fifth else np.full(speak.shape, most)
-    change = np.take_along_axis(changes, size[None], axis=0)[0]
+    changes, speak = falls.worst(len(falls.counting) // 5 or 1 if asked == "fifth" else asked - 1)
+    size = np.maximum(speak // 5, 1) if asked == "fifth" else np.full(speak.shape, asked - 1)
+    change = np.take_along_axis(changes, np.minimum(size, len(changes) - 1)[None], axis=0)[0]
     few = falls.by(change, speak > size)
     return Decided(
         np.where(few, np.int8(OPEN), decided.verdicts),
         np.where(few, np.int8(Why.FEW), decided.why),
     )
-
-
-def opposed(evidence: Evidence, probability: FloatArray) -> BoolArray:
-    """Pairs on which a client that counts clearly says the opposite of what is probable, (p, p)."""
-    found, likely = np.zeros(probability.shape, dtype=bool), probability > 0.5
-    for claims, trusted in zip(evidence.claims, evidence.use.trusted.tolist(), strict=True):
-        if trusted:
-            grid = np.ix_(claims.members, claims.members)
-            x = np.where(claims.says, claims.opinion, 0.0)
-            hidden = lacks_common_cause(likely, claims.members)
-            found[grid] |= np.where(likely[grid], x < -CLEAR, (x > CLEAR) & ~hidden)
-    return found
 
 
 def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
@@ -283,14 +291,15 @@ def sites_differ(evidence: Evidence) -> FloatArray:
     p, scales = len(evidence.labels), evidence.n_scales
     above = _probable(evidence)
     said = [(c.members, *_counted(c, above)) for c in evidence.claims if c.bayes is not None]
-    # Enough that the integral, of a polynomial in θ with the degree of the sites, is exact.
-    nodes, weights = np.polynomial.legendre.leggauss(len(said) // 2 + 1)
     heard, one = np.zeros((p, p), dtype=np.int64), np.zeros((scales, p, p))
     for members, x, says in said:
         one[:, members[:, None], members] += x
         heard[np.ix_(members, members)] += says
-    if not (heard > 1).any():
+    most = int(heard.max(initial=0))
+    if most < 2:
         return np.full((p, p), np.nan)
+    # Enough that the integral, of a polynomial in θ with the degree of a pair's sites, is exact.
+    nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 1)
     apart = np.full((p, p), -np.inf)
     for share, weight in zip((1 + nodes) / 2, weights / 2, strict=True):
         differ = np.zeros((scales, p, p))
@@ -328,9 +337,9 @@ def _probable(evidence: Evidence) -> BoolArray:
 
     Pairs that clients have and nobody speaks about are none: nothing makes them probable.
     """
-    x, has = evidence.pooled.log_factor(), (evidence.panel.where >= 0).astype(np.int64)
+    has = (evidence.panel.where >= 0).astype(np.float32)
     unsaid = (has.T @ has > 0) & (evidence.pooled.n_clients == 0)
-    return np.asarray((x - np.logaddexp(0.0, x.T) > -LEAST_AGAINST) & ~unsaid)
+    return np.asarray((_opinion(evidence.pooled) > -LEAST_AGAINST) & ~unsaid)
 
 
 def _counted(c: Claims, above: BoolArray) -> tuple[FloatArray, BoolArray]:

@@ -34,7 +34,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import INTERVAL, Sizes
 
-__all__ = ["PooledEffects", "SiteEffects", "labels_not_hard", "pool_effects", "sites_apart"]
+__all__ = ["PooledEffects", "labels_not_hard", "pool_effects", "sites_apart"]
 
 IntMatrix = npt.NDArray[np.int32]
 
@@ -57,19 +57,11 @@ MINORITY = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
-class SiteEffects:
-    """What every client says, shape (n_clients, p, p), rows the cause; NaN where it does not."""
-
-    clients: tuple[str, ...]
-    value: FloatArray
-    error: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class PooledEffects:
     """Effects of all clients together, rows the cause, columns the effect, shape (p, p)."""
 
     labels: tuple[str, ...]
+    clients: tuple[str, ...]
     # NaN where no client says anything, and where the sign of the effect is not determined.
     estimate: FloatArray
     error: FloatArray
@@ -79,12 +71,13 @@ class PooledEffects:
     sites: IntMatrix
     # Probability of a disagreement between sites as large as theirs by chance; NaN with one site.
     heterogeneity: FloatArray
-    # Shape (n_clients, p, p).
+    # What every client says, in the common direction of every label, its error, and what does not
+    # count of it, shape (n_clients, p, p) each; NaN where it says nothing.
+    by_site: FloatArray
+    site_error: FloatArray
     set_aside: BoolArray
     # Clients that are set aside in all pairs: in how many they stand apart, and of how many.
     apart: Mapping[str, tuple[int, int]]
-    # In the common direction of every label.
-    by_site: SiteEffects
     # Labels whose direction is that of an intervention or of a named sensor; that of others is
     # arbitrary, shape (p,).
     oriented: BoolArray
@@ -161,14 +154,16 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
     in_pairs = aside & ~outside[:, None, None]
     return PooledEffects(
         labels=panel.labels,
+        clients=names,
         estimate=estimate,
         error=deviation,
         unsigned=unsigned,
         sites=(~np.isnan(used)).sum(axis=0).astype(np.int32),
         heterogeneity=chance,
+        by_site=value,
+        site_error=error,
         set_aside=aside,
         apart=apart,
-        by_site=SiteEffects(names, value, error),
         oriented=np.asarray(moved.any(axis=0)),
         direction=sign * first,
         notes=tuple(_notes(panel.labels, names, turned, apart, value, in_pairs, unsigned)),
@@ -387,14 +382,14 @@ def labels_not_hard(effects: PooledEffects | None) -> dict[str, float]:
         chance = np.where(tested, chance, 1.0) * max(int(tested.sum()), 1)
         return np.asarray(np.minimum(chance, 1.0).min(axis=0))
 
-    found, by_site = least(effects.heterogeneity), effects.by_site
-    used = np.where(effects.set_aside, np.nan, by_site.value)
+    found, errors = least(effects.heterogeneity), effects.site_error
+    used = np.where(effects.set_aside, np.nan, effects.by_site)
     for k in np.flatnonzero(~np.isnan(used).all(axis=(1, 2))):
         doubted = found < NOT_ALL_HARD
         if not doubted.any():
             break
         rest = np.delete(used[:, :, doubted], k, axis=0)
-        chance = _combine(rest, np.delete(by_site.error[:, :, doubted], k, axis=0))[2]
+        chance = _combine(rest, np.delete(errors[:, :, doubted], k, axis=0))[2]
         found[doubted] = np.maximum(found[doubted], least(chance))
     return {
         label: float(value)

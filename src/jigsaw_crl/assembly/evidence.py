@@ -7,7 +7,7 @@ estimated once per label, not per client or pair (`Missed`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -213,6 +213,19 @@ class Evidence:
         """The weighted sum over all other clients."""
         parts = ((self.use.weights[k], self.claims[k]) for k in clients)
         return self.pooled.minus((float(w), c.members, c.evidence) for w, c in parts)
+
+    def beside(self, clients: Sequence[int]) -> tuple[IntArray, Pooled]:
+        """The labels of some clients, and what all others say together about these.
+
+        About other labels they say what all clients say together.
+        """
+        own = [self.claims[k] for k in clients]
+        members = np.unique(np.concatenate([c.members for c in own]))
+        parts = [
+            (float(self.use.weights[k]), np.searchsorted(members, c.members), c.evidence)
+            for k, c in zip(clients, own, strict=True)
+        ]
+        return members, self.pooled.at(np.ix_(members, members)).minus(parts)
 
     @cached_property
     def counts(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

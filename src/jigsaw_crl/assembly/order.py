@@ -30,7 +30,7 @@ from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.order import PartialOrder, cover_matrix, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE, TOTAL
-from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.fragment import Fragment, Method
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["GlobalOrder", "Method", "Mode", "Options", "Witnesses"]
 
 Mode = Literal["exact", "evidence", "paper"]
-Method = Literal["null-cone", "paper"]
 Witnesses = int | Literal["fifth"] | None
 
 
@@ -111,8 +110,6 @@ class GlobalOrder(ReadOnlyArrays):
     seed : int
     smallest_effect : float or None
         The size of effect that matters: "not ancestor" then says that none is larger.
-    disagreement : bool
-        The clients contradict each other so much that it cannot be told who is right.
     convergence : Convergence or None
     witnesses : int, "fifth" or None
         How many clients a verdict must rest on; see `assemble`.
@@ -139,7 +136,6 @@ class GlobalOrder(ReadOnlyArrays):
     notes: tuple[str, ...] = ()
     seed: int = 0
     smallest_effect: float | None = None
-    disagreement: bool = False
     convergence: Convergence | None = None
     witnesses: Witnesses = None
 
@@ -165,6 +161,11 @@ class GlobalOrder(ReadOnlyArrays):
         """How it was assembled; the same options and fragments give the same order."""
         method, known = self.mode if self.mode == "paper" else "null-cone", self.panel.knowledge
         return Options(method, self.seed, self.smallest_effect, known, self.witnesses)
+
+    @property
+    def disagreement(self) -> bool:
+        """The clients contradict each other so much that it cannot be told who is right."""
+        return self.use.disagreement
 
     @property
     def client_weights(self) -> Mapping[str, float]:

@@ -25,7 +25,7 @@ from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
-__all__ = ["FIRST_RATE", "Panel", "Rows", "Use", "check_size", "read_fragments"]
+__all__ = ["DISAGREEMENT", "FIRST_RATE", "Panel", "Rows", "Use", "check_size", "read_fragments"]
 
 # With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
 # p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
@@ -222,6 +222,8 @@ def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:
 
 # Error rate of statements that come without one of their own, until the study tells.
 FIRST_RATE = 0.02
+# From about a third of the clients on, collusion can no longer be told from consensus.
+DISAGREEMENT = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +264,16 @@ class Use:
     def trusted(self) -> BoolArray:
         """Clients that count at least half, shape (n_clients,)."""
         return np.asarray(self.weights >= 0.5)
+
+    @property
+    def distrusted(self) -> list[int]:
+        """Clients that count for less than half, although no other counts in their place."""
+        return [int(k) for k in np.flatnonzero(~self.trusted & (self.shares > 0))]
+
+    @property
+    def disagreement(self) -> bool:
+        """So many clients contradict the rest that it cannot be told who is right."""
+        return len(self.distrusted) >= DISAGREEMENT * len(self.weights)
 
     def labels_of(self, panel: Panel, k: int) -> tuple[BoolArray, BoolArray]:
         """Of client k: labels that are not believed hard, and labels about which it is silent."""

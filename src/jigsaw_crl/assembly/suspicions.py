@@ -43,15 +43,11 @@ LEAST_EQUAL = 10
 # the least of 59 pairs of independent samples of one site was .12, of 100 pairs of sites .17; of
 # copies with 1 to 5 in 100 rows changed or added, three in four were below.
 LEAST_PAIRS, NEAR = 20, 0.08
-# Numbers that are compared at once: of more, those of every so many pairs, the same at all clients.
-MOST_COMPARED = 5_000_000
 
 
 def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     """Groups of two or more clients with the same evidence, by number, in order."""
-    count = sum(len(rows.members) ** 2 for rows in panel.rows if rows.bayes is not None)
-    part = max(1, count // MOST_COMPARED)
-    said = [_numbers(panel, k, part) for k in range(len(panel.rows))]
+    said = [_numbers(panel, k) for k in range(len(panel.rows))]
     who = np.repeat(np.arange(len(said)), [len(x) for _, x in said])
     pair, x = (np.concatenate(values) for values in zip(*said, strict=True))
     order = np.lexsort((who, x, pair))
@@ -64,7 +60,7 @@ def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     for k in sorted({k for clients in linked for k in clients}):
         # With every member, not with one of them: nobody can join two that are none.
         for group in groups:
-            if all((j, k) in near or _equal(said[j], said[k], part) for j in group):
+            if all((j, k) in near or _equal(said[j], said[k]) for j in group):
                 group.append(k)
                 break
         else:
@@ -72,12 +68,12 @@ def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(group) for group in groups if len(group) > 1)
 
 
-def _equal(one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray], part: int) -> bool:
+def _equal(one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray]) -> bool:
     """Are most numbers of both clients equal, and enough of them different from each other?"""
     _, i, j = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
     values = one[1][i][one[1][i] == other[1][j]]
     most = max(len(one[0]), len(other[0]))
-    return 2 * len(values) > most and part * len(set(values.tolist())) >= LEAST_EQUAL
+    return 2 * len(values) > most and len(set(values.tolist())) >= LEAST_EQUAL
 
 
 def _near(panel: Panel) -> list[tuple[int, int]]:
@@ -98,13 +94,13 @@ def _near(panel: Panel) -> list[tuple[int, int]]:
     return found
 
 
-def _numbers(panel: Panel, k: int, part: int) -> tuple[IntArray, FloatArray]:
+def _numbers(panel: Panel, k: int) -> tuple[IntArray, FloatArray]:
     """Pairs of labels, and the client's log factors of the first effect scale; no zeros."""
     rows = panel.rows[k]
     if rows.bayes is None:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     x, pair = rows.bayes.ancestor[0], rows.members[:, None] * len(panel.labels) + rows.members
-    told = ~np.isnan(x) & (x != 0.0) & ~np.eye(len(x), dtype=bool) & (pair % part == 0)
+    told = ~np.isnan(x) & (x != 0.0) & ~np.eye(len(x), dtype=bool)
     return pair[told], x[told]
 
 

@@ -79,11 +79,11 @@ def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFr
 
     effects = effects_of(order)
     a, d = order.indices(cause, effect)
-    value, error = effects.by_site.value[:, a, d], effects.by_site.error[:, a, d]
+    value, error = effects.by_site[:, a, d], effects.site_error[:, a, d]
     has = ~np.isnan(value)
     return pd.DataFrame(
         {
-            "site": np.array(effects.by_site.clients, dtype=object)[has],
+            "site": np.array(effects.clients, dtype=object)[has],
             "total": value[has],
             "standard_error": error[has],
             "low": (value - INTERVAL * error)[has],

@@ -93,9 +93,9 @@ def check(
     try:
         with working("recovering"):
             recovered, report = recover_study(data, Options(), report)
-            considered = consider(read_fragments(r.fragment for r in recovered))
-        across = (*about_clients(report.across), *considered.findings)
-        report, withheld = replace(report, across=across), considered.evidence.use.withheld
+            evidence, _, found = consider(read_fragments(r.fragment for r in recovered))
+        across = (*about_clients(report.across), *found)
+        report, withheld = replace(report, across=across), evidence.use.withheld
         outcomes = {r.fragment.client: r.fragment.outcome for r in recovered}
     except InputError as error:
         refusal = error

@@ -43,7 +43,7 @@ def page_data(order: GlobalOrder, diagram: Picture, svg: str) -> dict[str, Any]:
     sites = np.full((3, n, p, p), np.nan)
     for _, effects, some in order.known_effects:
         total[some], error[some] = effects.estimate[some], effects.error[some]
-        by_site = effects.by_site.value, effects.by_site.error, effects.set_aside
+        by_site = effects.by_site, effects.site_error, effects.set_aside
         sites[:, :, some] = [table[:, some] for table in by_site]
     table: dict[str, npt.NDArray[Any]] = {
         "verdict": pairs.verdict + 1,

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, StrictBool, StrictStr
+from pydantic import Field, StrictStr
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal
@@ -69,7 +69,6 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
         "copies": [[order.panel.clients[k] for k in group] for group in use.copies],
         "notes": list(order.notes),
         "seed": int(order.seed),
-        "disagreement": bool(order.disagreement),
         "convergence": None if convergence is None else asdict(convergence),
         "smallest_effect": order.smallest_effect,
         "witnesses": order.witnesses,
@@ -94,7 +93,6 @@ class OrderDocument(Closed):
     copies: list[list[StrictStr]]
     notes: list[StrictStr]
     seed: Annotated[WholeNumber, Field(ge=0)]
-    disagreement: StrictBool
     convergence: Convergence | None
     smallest_effect: Annotated[Number, Field(gt=0)] | None
     # Older files have none.
@@ -127,7 +125,6 @@ class OrderDocument(Closed):
             chances=None if exact else probabilities,
             notes=tuple(self.notes),
             seed=self.seed,
-            disagreement=self.disagreement,
             convergence=self.convergence,
             smallest_effect=self.smallest_effect,
             witnesses=self.witnesses,

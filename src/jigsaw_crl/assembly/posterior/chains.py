@@ -76,10 +76,6 @@ class Convergence:
     chains: int
     disputed: tuple[tuple[int, int], ...] = ()
 
-    def __post_init__(self) -> None:
-        pairs = tuple((int(a), int(d)) for a, d in self.disputed)
-        object.__setattr__(self, "disputed", pairs)
-
     def __str__(self) -> str:
         if self.chains == 0:
             return "all orders were weighed"

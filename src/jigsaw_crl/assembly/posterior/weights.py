@@ -10,54 +10,30 @@ another says, and lies on some pairs, takes no weight from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.panel import Use
 from jigsaw_crl.assembly.posterior.search import best_order
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 
-__all__ = ["DISAGREEMENT", "Trust", "lacks_common_cause", "weigh_clients"]
+__all__ = ["lacks_common_cause", "weigh_clients"]
 
 # Clients are left out one by one up to this many, in groups beyond; of many labels in as many
 # groups as p² × groups allows, at least in LEAST_GROUPS: the cost stays bounded.
 MOST_GROUPS, MOST_WORK, LEAST_GROUPS = 32, 8_000_000, 8
 ROUNDS = 5
-# From about a third of the clients on, collusion can no longer be told from consensus.
-DISAGREEMENT = 0.3
 # Factors on a client's evidence that are tried, and what speaks before the data for evidence that
 # means what it says.
 HEATS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.0)
 AS_CLAIMED = 3.0
 
 
-@dataclass(frozen=True, eq=False)
-class Trust:
-    """What the clients say under weights, and what follows from the weights."""
-
-    evidence: Evidence
-
-    @property
-    def use(self) -> Use:
-        return self.evidence.use
-
-    @property
-    def distrusted(self) -> list[int]:
-        """Clients that count for less than half, although no other counts in their place."""
-        return [int(k) for k in np.flatnonzero(~self.use.trusted & (self.use.shares > 0))]
-
-    @property
-    def disagreement(self) -> bool:
-        """About a third of the clients contradicts the rest."""
-        return len(self.distrusted) >= DISAGREEMENT * len(self.use.weights)
-
-
-def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
-    """Trust in each client by leaving it out, in groups if there are many.
+def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Evidence:
+    """The evidence under trust in each client, found by leaving it out (in groups, if many).
 
     Weights agree with what they lead to: a fixpoint in a few rounds.
     """
@@ -82,7 +58,7 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Trust:
     # Mostly every client counts as before: nothing is computed again.
     if use.rate != evidence.use.rate or (use.weights != evidence.use.weights).any():
         evidence = Evidence.heard(evidence.panel, use)
-    return Trust(evidence.without_single_directions())
+    return evidence.without_single_directions()
 
 
 def _measured(evidence: Evidence, rng: np.random.Generator) -> FloatArray:
