@@ -13,8 +13,6 @@ from jigsaw_crl.assembly.bounds import Bounds
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, LEAST_AGAINST, NO, OPEN, YES, Why, decide
 from jigsaw_crl.fragment.fragment import BayesFactors
 
-from .test_agreement import evidence_of
-
 
 def client(name: str, ancestor: list[list[float]], *, single: bool = False) -> Fragment:
     """Two labels apart from each other, with these log Bayes factors of ancestry."""
@@ -47,6 +45,18 @@ def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explain
     assert "the probability is low because few pairs are related" in text
     assert '"not ancestor" needs a log Bayes factor of -1.0 or less (here -0.9)' in text
     assert text.count("log Bayes factor") == 1
+
+
+@pytest.mark.parametrize("said", [-4.0, 0.4, 5.0])
+def test_evidence_is_a_log_bayes_factor_without_the_prior_and_called_so(said):
+    order = assemble([client("north", [[0, said], [-9, 0]])])
+    pair = order.indices("pump", "valve")
+    (claims,) = order.said.claims
+    assert claims.log_factor[0, 1] == pytest.approx(said, abs=0.01)
+    assert order.table.evidence[pair] == pytest.approx(said, abs=0.1)
+    text = str(order.explain("pump", "valve"))
+    assert "log Bayes factor" in text
+    assert "odds" not in text
 
 
 @pytest.mark.parametrize(("odds", "verdict"), [(-9, "not ancestor"), (0.5, "undetermined")])

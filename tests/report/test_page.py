@@ -306,6 +306,18 @@ def test_contested_verdicts_are_shown_in_the_page_the_table_and_the_certificate(
     assert "contested: clients that say the opposite would decide so on their own" in words_of(page)
 
 
+def test_how_many_clients_contradict_the_rest_is_counted(middling):
+    order = middling.order
+    weights = np.where(np.arange(len(order.use.weights)) < 5, 0.0, 1.0)
+    assert not order.disagreement
+    assert "contradict the rest" not in words_of(render_report(middling))
+    quarrel = replace(middling, order=replace(order, use=replace(order.use, weights=weights)))
+    assert quarrel.order.disagreement
+    told = words_of(render_report(quarrel))
+    assert f"5 of {len(weights)} clients contradict the rest." in told
+    assert "third" not in told
+
+
 def test_trust_names_the_nearest_simulations(middling, plant, exact):
     assert likely_right(middling.order) == (
         "In simulations like this study (soft interventions, 15 clients, 1,000 rows per regime) "

@@ -4,8 +4,8 @@
                        + Σ_{d with an ancestor in R} ancestry[d] − FACT · broken(R) + constant
 
 The three weights hold the clients' evidence and the prior (see `model`). `Weights.of` is the
-simplest case: log-odds less a cost for every pair, and a cost for every cover. `broken` is the
-number of statements "one of these is an ancestor of d" that R contradicts.
+simplest case: log Bayes factors less a cost for every pair, and a cost for every cover. `broken` is
+the number of statements "one of these is an ancestor of d" that R contradicts.
 
 Compiled functions are imported where they are used, for start-up time.
 """
@@ -62,10 +62,10 @@ class Weights:
     one_of: tuple[OneOf, ...] = ()
 
     @classmethod
-    def of(cls, log_odds: FloatArray, one_of: tuple[OneOf, ...] = ()) -> Weights:
-        """Log-odds of every pair, less `PAIR_COST`, and a cost of 1 for every cover."""
-        cover, ancestry = np.full(log_odds.shape, -1.0), np.zeros(len(log_odds))
-        return cls(np.ascontiguousarray(log_odds - PAIR_COST), cover, ancestry, one_of)
+    def of(cls, log_factor: FloatArray, one_of: tuple[OneOf, ...] = ()) -> Weights:
+        """Log factors of every pair, less `PAIR_COST`, and a cost of 1 for every cover."""
+        cover, ancestry = np.full(log_factor.shape, -1.0), np.zeros(len(log_factor))
+        return cls(np.ascontiguousarray(log_factor - PAIR_COST), cover, ancestry, one_of)
 
     def __len__(self) -> int:
         return len(self.implied)
