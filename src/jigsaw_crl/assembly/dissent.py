@@ -317,11 +317,12 @@ def pairs_apart(
     """The pairs on which sites differ, the clearest first; each pair of labels once.
 
     Ancestor, descendant, the sites that have the effect, those that lack it, and the Bayes factor.
-    It is above 19. In 100 simulated sound studies of 4 to 15 sites, the largest of all pairs was
-    4.5.
+    It is above 19 for each pair of which several sites speak: that sites differ in one of them is
+    taken to be as probable as that they do in none.
     """
     found: dict[frozenset[int], tuple[str, str, tuple[str, ...], tuple[str, ...], float]] = {}
-    a, d = np.nonzero(np.nan_to_num(factors) > SURE)
+    compared = max(int((~np.isnan(factors)).sum()), 1)
+    a, d = np.nonzero(np.nan_to_num(factors) > SURE + np.log(compared))
     above = _probable(evidence)
     for i in np.argsort(-factors[a, d], kind="stable").tolist():
         pair = int(a[i]), int(d[i])
