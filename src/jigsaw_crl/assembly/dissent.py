@@ -275,6 +275,9 @@ def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
 
 # -- one truth ------------------------------------------------------------------------------------
 
+# Sites that must show an effect, and show none, before it is said that they differ.
+EACH_SIDE = 3
+
 
 def sites_differ(evidence: Evidence) -> FloatArray:
     """Log Bayes factors of "sites differ" against "one truth", shape (p, p).
@@ -317,17 +320,17 @@ def pairs_apart(
     """The pairs on which sites differ, the clearest first; each pair of labels once.
 
     Ancestor, descendant, the sites that have the effect, those that lack it, and the Bayes factor.
-    It is above 19 for each pair of which several sites speak: that sites differ in one of them is
-    taken to be as probable as that they do in none.
+    It is above 19, and both sides have `EACH_SIDE` sites or more: of the many sites of a sound
+    study, one or two say of some pair what is not so.
     """
     found: dict[frozenset[int], tuple[str, str, tuple[str, ...], tuple[str, ...], float]] = {}
-    compared = max(int((~np.isnan(factors)).sum()), 1)
-    a, d = np.nonzero(np.nan_to_num(factors) > SURE + np.log(compared))
+    a, d = np.nonzero(np.nan_to_num(factors) > SURE)
     above = _probable(evidence)
     for i in np.argsort(-factors[a, d], kind="stable").tolist():
         pair = int(a[i]), int(d[i])
         having, lacking = _sides(evidence, above, *pair)
-        if having and lacking and frozenset(pair) not in found:
+        fewest = min(len(having), len(lacking))
+        if fewest >= EACH_SIDE and frozenset(pair) not in found:
             names = evidence.labels[pair[0]], evidence.labels[pair[1]]
             found[frozenset(pair)] = *names, having, lacking, float(np.exp(factors[pair]))
     return list(found.values())

@@ -47,9 +47,9 @@ UNEQUAL = 0.01
 NOT_ALL_HARD = 1e-3
 # Errors from the median beyond which a site is set aside for a pair: 1 in 150,000 by chance.
 APART = 4.5
-# Probability that some sound site of a study is set aside for the mean of min(z², CAP).
-# In 439 sound sites of simulated studies, whose effects are part of the median, it was TYPICAL.
-FALSE_ALARM, CAP, TYPICAL = 1 / 200, 16.0, 0.6
+# Probability, by chance, of the mean of min(z², CAP) from which a site is set aside. Sites are part
+# of the median, which makes it smaller: of 439 sound ones of simulated studies, it was 0.6.
+BY_CHANCE, CAP = 1 / 500, 16.0
 # It must differ by more than two errors in MANY pairs, since one wrong effect costs a site that
 # effect, and be UNUSUAL times as far from the others as a typical site.
 MANY, UNUSUAL = 3, 2.0
@@ -210,7 +210,7 @@ def sites_apart(value: FloatArray, error: FloatArray) -> dict[int, tuple[int, in
         usual = np.median(score[count > 0]) if count.any() else 0.0
         told = several & ~np.isnan(rest)
         labels = np.maximum((told.any(axis=1) | told.any(axis=2)).sum(axis=1), 1)
-        edge = TYPICAL * chdtri(labels, FALSE_ALARM / max(present, 1)) / labels
+        edge = chdtri(labels, BY_CHANCE) / labels
         clear = score > np.maximum(edge, UNUSUAL * float(usual))
         out = np.flatnonzero(clear & (far >= MANY)).tolist()
         # The rest is judged again without them.
