@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.directions import open_signs
+from jigsaw_crl.assembly.directions import directions, open_signs
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.truth.simulate import Intervention
 
@@ -110,3 +110,25 @@ def test_labels_of_honest_sites_are_not_turned_by_noise():
     ]
     notes = pool_effects(*used(fragments)).notes
     assert not any("the other way" in note for note in notes)
+
+
+def test_sites_that_moved_labels_in_opposite_directions_agree_about_effects():
+    # Each site moves each label up or down by chance, and shared effects say which way.
+    world = jc.simulate.random_world(
+        12, 7, 0.5, 620_007, intervention=Intervention("hard", shift=1.0)
+    )
+    fragments = [jc.recover_fragment(client, interventions="hard") for client in world.clients()]
+    value = np.array(pool_effects(*used(fragments)).by_site.value)
+    labels = pool_effects(*used(fragments)).labels
+    clear = np.abs(world.effects(labels).total) > 0.15
+    rng, apart, shared = np.random.default_rng(0), 0, 0
+    for _ in range(5):
+        turned = np.where(rng.random(value.shape[:2]) < 0.5, -1.0, 1.0)
+        seen = value * turned[:, :, None] * turned[:, None, :]
+        error, moved = np.full(value.shape, 0.02), ~np.isnan(value).all(axis=2)
+        sign, _ = directions(seen, error, moved, np.zeros_like(moved))
+        own = np.sign(np.nan_to_num(seen * sign[:, :, None] * sign[:, None, :]))[:, clear]
+        shared += int((np.abs(own).sum(axis=0) > 1).sum())
+        apart += int(((own.min(axis=0) < 0) & (own.max(axis=0) > 0)).sum())
+    assert shared >= 40
+    assert apart <= 0.05 * shared

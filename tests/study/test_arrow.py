@@ -88,7 +88,7 @@ def test_commas_and_points_in_one_file_are_refused(tmp_path):
 def test_the_delimiter_is_guessed_before_the_regime_column_is_known(delimiter, tmp_path):
     frame = frame_of(regimes_of()).rename(columns={"regime": "arm"})
     frame.to_csv(tmp_path / "a.csv", index=False, sep=delimiter)
-    with pytest.raises(jc.InputError, match="the columns are 'x1', 'x2', 'x3', 'x4', 'arm'"):
+    with pytest.raises(jc.InputError, match="Is it 'arm'"):
         jc.read_client(tmp_path / "a.csv")
 
 

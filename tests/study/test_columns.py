@@ -120,6 +120,24 @@ def test_columns_whose_values_recur_are_named_as_possible_regimes(tmp_path):
     )
     frame.to_csv(tmp_path / "lab-1.csv", index=False)
     with pytest.raises(
-        jc.InputError, match=r"hold it: 'arm' \(pump, valve\), 'operator' \(ann, ben\)\.$"
+        jc.InputError, match=r"hold it: 'arm' \(none, pump, valve\), 'operator' \(ann, ben\)\.$"
     ):
         jc.read_client(tmp_path / "lab-1.csv")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_regime_column_of_sorted_rows_is_named_with_its_first_value(ending, tmp_path):
+    # The first rows that are looked at have one regime, and another column has several values.
+    frame = frame_of(regimes_of(3_000)).rename(columns={"regime": "Campaign"})
+    frame = frame.replace({"control": "no change"})
+    frame = frame.assign(operator=np.resize(["ann", "ben"], len(frame)))
+    path = tmp_path / f"lab-1.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    with pytest.raises(jc.InputError) as caught:
+        jc.read_client(path)
+    text = str(caught.value)
+    assert text.endswith("hold it: 'Campaign' (no change), 'operator' (ann, ben).")
+    assert "`jigsaw init` drafts" in text
+    assert "no control rows" not in text
+    with pytest.raises(jc.InputError, match=r"with regime=\. Columns that may hold it: 'Campaign'"):
+        jc.Client.from_table(frame, name="lab-1")

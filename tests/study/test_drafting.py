@@ -83,7 +83,7 @@ def test_a_draft_is_drafted_again_from_what_the_user_wrote(tmp_path: Path) -> No
     assert run(["init", str(tmp_path)]) == 0
     path = tmp_path / "study.toml"
     assert "'a' holds u, v, w; 'b' holds r, s" in path.read_text()
-    assert "[clients.lab] and below it regime" in path.read_text()
+    assert '[clients."lab"] and below it regime' in path.read_text()
     path.write_text(path.read_text() + '[clients.lab]\nregime = "a"\ncontrol = "u"\n')
     assert run(["init", str(tmp_path)]) == 0
     first = path.read_text()
@@ -113,3 +113,61 @@ def test_values_that_are_measured_are_no_codes(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "lab.csv", index=False)
     drafted = tomllib.loads(draft_manifest(tmp_path).text)
     assert not {"na", "missing", "ignore", "clients"} & set(drafted)
+
+
+def test_a_column_without_values_is_ignored(tmp_path: Path) -> None:
+    frame_of(regimes_of()).assign(remark="").to_csv(tmp_path / "north.csv", index=False)
+    with pytest.raises(jc.InputError, match=r"no row has a value in 'remark'. Leave it out"):
+        jc.read_study(tmp_path)
+    assert run(["init", str(tmp_path)]) == 0
+    text = (tmp_path / "study.toml").read_text()
+    assert '"remark",  # empty' in text
+    assert "missing" not in tomllib.loads(text)
+    assert jc.read_study(tmp_path)["north"].n_samples["control"] == 200
+
+
+def test_a_sheet_is_drafted_as_other_tables_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = frame_of(regimes_of()).rename(columns={"regime": "SETPOINT"})
+    frame = frame.replace({"control": "NONE"}).assign(operator="a.b")
+    frame["x1"] = frame["x1"].astype(object)
+    frame.loc[::50, "x1"] = "Bad Input"
+    pd.DataFrame().to_pickle(tmp_path / "west.xlsx", compression="zip")
+
+    def read(*_: object, na_values: list[str], **__: object) -> pd.DataFrame:
+        return frame.mask(frame.isin([x for x in na_values if x]))
+
+    monkeypatch.setattr(pd, "read_excel", read)
+    assert run(["init", str(tmp_path)]) == 0
+    drafted = tomllib.loads((tmp_path / "study.toml").read_text())
+    assert (drafted["regime"], drafted["control"]) == ("SETPOINT", "NONE")
+    assert (drafted["na"], drafted["ignore"]) == (["Bad Input"], ["operator"])
+    assert jc.read_study(tmp_path).labels == ("pump", "valve")
+
+
+def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = frame_of(regimes_of())
+    frame.to_csv(tmp_path / "north.csv", index=False)
+    texts = {"a": np.resize(["x", "y"], len(frame)), "b": np.resize(["u", "v"], len(frame))}
+    frame.drop(columns="regime").assign(**texts).to_csv(tmp_path / "south.csv", index=False)
+    assert run(["init", str(tmp_path)]) == 0
+    _, head, *lines = capsys.readouterr().out.splitlines()
+    assert head == "not read yet:"
+    (line,) = lines
+    assert "it is not clear which column holds the regime ('a' holds x, y; 'b' holds u, v)" in line
+
+
+def test_a_control_that_only_has_most_rows_is_called_a_guess(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    regimes = regimes_of()
+    frame = pd.concat([frame_of(regimes), frame_of(regimes).query("regime == 'control'")])
+    frame.to_csv(tmp_path / "north.csv", index=False)
+    frame.replace({"control": "as usual"}).to_csv(tmp_path / "south.csv", index=False)
+    assert run(["init", str(tmp_path)]) == 0
+    told = "the control is a guess, the value with most rows: 'as usual' (south)"
+    assert told in capsys.readouterr().out
+    assert f"# {told}" in (tmp_path / "study.toml").read_text()

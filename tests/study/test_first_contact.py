@@ -104,3 +104,7 @@ def test_a_sheet_without_its_library_says_what_to_install(tmp_path, monkeypatch)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(jc.InputError, match="Run pip install openpyxl, or save the sheet as CSV"):
         jc.read_client(path)
+    # It is a client all the same: a study does not go on without it.
+    frame_of(regimes_of()).to_csv(tmp_path / "lab-2.csv", index=False)
+    with pytest.raises(jc.InputError, match=r"lab-1\.xlsx.*pip install openpyxl"):
+        jc.read_study(tmp_path)

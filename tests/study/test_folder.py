@@ -55,14 +55,14 @@ def test_a_manifest_overrides_names_and_columns(tmp_path):
 
 def test_a_spreadsheet_among_the_clients_is_named(tmp_path):
     root = _study(tmp_path / "study")
-    for name in ("lab-3.xlsx", "~$lab-3.xlsx", ".lab-4.xlsx", "notes.txt"):
+    for name in ("lab-3.ods", "~$lab-3.xlsx", ".lab-4.xlsx", "notes.txt"):
         (root / name).write_bytes(b"PK")
     (finding,) = jc.read_study(root).findings
     assert (finding.check, finding.severity) == ("skipped-file", "warning")
-    assert "'lab-3.xlsx' is not read" in finding.message
+    assert "'lab-3.ods' is not read" in finding.message
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "lab-3.xlsx").write_bytes(b"PK")
-    with pytest.raises(jc.InputError, match=r"no client file, only 'lab-3\.xlsx'"):
+    (tmp_path / "other" / "lab-3.ods").write_bytes(b"PK")
+    with pytest.raises(jc.InputError, match=r"no client file, only 'lab-3\.ods'"):
         jc.read_study(tmp_path / "other")
 
 

@@ -21,7 +21,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 __all__ = ["ROUNDING", "directions", "open_signs", "precision"]
 
 # Half the log-odds, before the data, that two interventions on a label move it the same way.
-SAME_WAY = 10.0
+SAME_WAY = 4.0
 # One pair counts at most so much: a false effect does not turn the labels of a client.
 MOST_OF_PAIR = 8.0
 # Half the log-odds from which a pair settles how the signs of two clients fit together.
@@ -49,6 +49,8 @@ def directions(
     K, p = moved.shape
     sign, has = np.ones((K, p)), ~np.isnan(value)
     v, weight = np.nan_to_num(value), np.where(has, np.minimum(precision(error), 1e8), 0.0)
+    # The signs of effects that may be zero are noise, which adds up over many pairs.
+    weight = np.where(v**2 * weight > 2 * SETTLES, weight, 0.0)
     here = np.asarray((has | np.swapaxes(has, 1, 2)).any(axis=2))
     belief = np.where(moved, SAME_WAY, 0.0)
     # Clients that say most first: the others follow them.

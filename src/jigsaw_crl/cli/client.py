@@ -48,6 +48,7 @@ def draft(folder: Path, *, force: bool = False, as_json: bool = False) -> None:
         found = draft_manifest(folder)
     write_text(output, found.text)
     lines = [f"{output}: drafted from {pluralise(len(found.tables), 'table')}; check every line"]
+    lines += found.notes
     problems = [str(problem) for problem in found.problems]
     if problems:
         lines += ["not read yet:", *(f"  {problem}" for problem in problems)]

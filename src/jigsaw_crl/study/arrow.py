@@ -24,10 +24,19 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.data_file import DataFile, fits, parquet_parts
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import BOOLEAN, Chunk, Table, choose_columns, chunk_rows
+from jigsaw_crl.study.table import (
+    BOOLEAN,
+    Chunk,
+    Table,
+    choose_columns,
+    chunk_rows,
+    few_valued,
+)
 
 # Record batches, each with the values of columns that it lacks.
 Batches = Iterator[tuple[Any, Mapping[str, str]]]
+# Rows that are looked at for a column that may hold the regime.
+_HEAD_ROWS = 1_000
 # What pyarrow takes as a missing number.
 NULLS = csv.ConvertOptions().null_values
 # What pyarrow raises for a broken file, whose names may not be UTF-8.
@@ -158,10 +167,14 @@ def parquet_table(data: DataFile, reading: Reading, *, only: Path | None = None)
     not_numbers = {f.name: why for f in schema if (why := _why_not_numeric(f.type))}
     not_numbers |= dict.fromkeys(partitions, "a partition")
     named = reading.columns().values()
+    columns, likely = [*schema.names, *partitions], None
+    if reading.columns()["regime"] not in columns:
+        likely = _may_be_regime(opened(first), schema, reading) | dict.fromkeys(partitions, ())
     table = choose_columns(
         reading.at(first),
-        [*schema.names, *partitions],
+        columns,
         not_numbers={name: why for name, why in not_numbers.items() if name not in named},
+        candidates=likely,
     )
     features, reading = table.features, table.reading.at(data.path)
     named = reading.columns().values()
@@ -192,6 +205,20 @@ def parquet_table(data: DataFile, reading: Reading, *, only: Path | None = None)
     return with_batches(replace(table, reading=reading), batches)
 
 
+def _may_be_regime(file: Any, schema: Any, reading: Reading) -> dict[str, Sequence[object]]:
+    """Columns of text that may hold the regime, and their first values."""
+    texts = [f.name for f in schema if _is_text(f.type) and f.name not in reading.ignore]
+    with parquet.ParquetFile(file) as reader:
+        first = next(reader.iter_batches(_HEAD_ROWS, columns=texts), None)
+    values = {} if first is None else first.to_pydict()
+    return few_valued(values, reading.control, fewest=1) or dict.fromkeys(texts, ())
+
+
+def _is_text(kind: Any) -> bool:
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    return types.is_string(value) or types.is_large_string(value)
+
+
 def _check_part(
     schema: Any, keys: Mapping[str, str], features: Sequence[str], reading: Reading
 ) -> None:
@@ -212,8 +239,7 @@ def _check_part(
         if name in kinds:
             kind = kinds[name]
             value = kind.value_type if types.is_dictionary(kind) else kind
-            text = types.is_string(value) or types.is_large_string(value)
-            if not (text or types.is_integer(value)):
+            if not (_is_text(kind) or types.is_integer(value)):
                 raise reading.fail(
                     f"the {what} column {name!r} is of type {kind}", "Store it as text."
                 )
@@ -241,7 +267,12 @@ def _check_sizes(metadata: Any, size: int, reading: Reading) -> None:
 
 
 def excel_table(data: DataFile, reading: Reading) -> Table:
-    """The first sheet of an Excel file, which pandas reads as a whole."""
+    """The first sheet of an Excel file."""
+    return frame_table(excel_sheet(data, reading), reading)
+
+
+def excel_sheet(data: DataFile, reading: Reading) -> Any:
+    """The first sheet of an Excel file as a data frame, which pandas reads as a whole."""
     # Imported here because pandas takes half a second to load.
     import pandas as pd
 
@@ -251,7 +282,7 @@ def excel_table(data: DataFile, reading: Reading) -> Table:
         if not fits(unpacked, data.size):
             raise ValueError(f"it would unpack to {unpacked >> 20} MB")
         gaps = [*NULLS, *reading.na]
-        frame = pd.read_excel(
+        return pd.read_excel(
             data.from_start(), keep_default_na=False, na_values=gaps, engine="openpyxl"
         )
     except ImportError:
@@ -264,7 +295,6 @@ def excel_table(data: DataFile, reading: Reading) -> Table:
         raise reading.fail(
             f"the file cannot be read as Excel ({str(error)[:150]})", "Save the sheet as CSV."
         ) from None
-    return frame_table(frame, reading)
 
 
 def frame_table(frame: Any, reading: Reading) -> Table:
@@ -298,7 +328,11 @@ def frame_table(frame: Any, reading: Reading) -> Table:
         elif name not in reading.ignore:
             whole[name], kinds[name] = _column(own, name, reading)
     not_numbers = {name: why for name, why in kinds.items() if why}
-    chosen = choose_columns(reading, columns, not_numbers=not_numbers)
+    likely = None
+    if named["regime"] not in columns:
+        texts = {k: x.to_pylist() for k, x in whole.items() if x is not None and _is_text(x.type)}
+        likely = few_valued(texts, reading.control) or dict.fromkeys(texts, ())
+    chosen = choose_columns(reading, columns, not_numbers=not_numbers, candidates=likely)
 
     def batches() -> Batches:
         wanted = [*chosen.features, *chosen.reading.columns().values()]

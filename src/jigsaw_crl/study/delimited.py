@@ -72,8 +72,7 @@ def csv_table(data: DataFile, reading: Reading) -> Table:
     cells = _cells(header, sample, {*reading.columns().values(), *reading.ignore}, reading.na)
     decimal = _decimal_point(cells, head.delimiter, reading)
     not_numbers = _text_columns(cells, decimal)
-    texts = {name: cells[name] for name in not_numbers}
-    likely = few_valued(texts, reading.control) or texts
+    likely = _may_be_regime(header, sample, not_numbers, reading)
     table = choose_columns(reading, header, not_numbers=not_numbers, candidates=likely)
     if not sample:
         raise reading.fail("there are no rows below the header", "Check that the file is complete.")
@@ -192,6 +191,23 @@ def _cells(
             cells = (row[i].strip() for row in sample if i < len(row))
             columns[name] = [c for c in cells if c.casefold() not in _MISSING and c not in na]
     return columns
+
+
+def _may_be_regime(
+    header: list[str], sample: list[list[str]], not_numbers: Mapping[str, str], reading: Reading
+) -> Mapping[str, Sequence[object]]:
+    """Columns that may hold the regime, and their first values; "none" may be a regime."""
+    cells = {
+        name: [row[i].strip() for row in sample if i < len(row) and row[i].strip()]
+        for i, name in enumerate(header)
+        if name not in reading.ignore
+    }
+    texts = {
+        name: own
+        for name, own in cells.items()
+        if own and (not_numbers.get(name) == "text" or all(map(is_missing, own)))
+    }
+    return few_valued(texts, reading.control, fewest=1) or texts
 
 
 def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, reading: Reading) -> str:

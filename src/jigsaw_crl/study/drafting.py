@@ -1,10 +1,10 @@
 """A draft of `study.toml` from the tables of a folder, for `jigsaw init`.
 
-Text files and Parquet tables are read twice. The first read looks at all values of every column:
-which column holds the regime and what its control is called, and which values stand for missing
-ones. The second is the reader of all commands, with what the first found: its own reasons say which
-columns are no features. Files of other formats are left as they are. What an earlier `study.toml`
-says is kept.
+Text files, Parquet tables and Excel sheets are read twice. The first read looks at all values of
+every column: which column holds the regime and what its control is called, and which values stand
+for missing ones. The second is the reader of all commands, with what the first found: its own
+reasons say which columns are no features. Files of other formats are left as they are. What an
+earlier `study.toml` says is kept.
 
 - *Regime*: a column of text with few values. One that holds a usual name of the control comes
   first, then one with a usual name of its own, then the only one, then the one whose values are
@@ -37,6 +37,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import few, pluralise
+from jigsaw_crl.study.arrow import excel_sheet
 from jigsaw_crl.study.collected import USUAL_CONTROLS, is_wide
 from jigsaw_crl.study.data_file import DataFile, open_data, parquet_parts
 from jigsaw_crl.study.delimited import csv_texts, is_missing
@@ -52,7 +53,7 @@ HEAD = "# Drafted by jigsaw init"
 REGIMES = re.compile(r"regime|arm|condition|perturb|interven|treatment|experiment|setting|mode")
 # A code is written more than once, and few texts of a column are codes.
 FEWEST_CODED, MOST_CODES = 3, 5
-_DRAFTED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+_DRAFTED = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx")
 _BRACKETS = re.compile(r"[\[(]([^\[\]()]{1,12})[\])]\s*$")
 _UNIT = re.compile(
     r"_(degc|degf|[ck]|bar|mbar|k?pa|psi|m3h|m3_h|lpm|l_min|l_h|kg_?h|k?g|mg_?l|rpm|m?v|m?a|k?w|hz|pct|"
@@ -89,6 +90,9 @@ class _Column:
     def add(self, values: Any, decimal: str = ".") -> None:
         """Take further values, an array of pyarrow."""
         self.rows += len(values)
+        if pa.types.is_null(values.type):
+            self.missing += len(values)
+            return
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
         counted = pc.value_counts(values)
@@ -146,6 +150,11 @@ class _Column:
         return not self.is_number and few_values
 
     @property
+    def is_empty(self) -> bool:
+        """Has no row a value?"""
+        return self.missing == self.rows and not self.words
+
+    @property
     def is_mixed(self) -> bool:
         """Does it hold numbers and more texts than codes?"""
         return self.numbers > 0 and len(self.texts) > (MOST_CODES if self.is_number else 0)
@@ -166,7 +175,7 @@ class _Column:
 
 
 def _looked_at(data: DataFile, reading: Reading) -> dict[str, _Column]:
-    """What the columns of a text file or a Parquet table hold."""
+    """What the columns of a text file, a Parquet table or an Excel sheet hold."""
     found: dict[str, _Column] = {}
 
     def look(batches: Iterable[Any], decimal: str = ".") -> None:
@@ -174,6 +183,12 @@ def _looked_at(data: DataFile, reading: Reading) -> dict[str, _Column]:
             for name, values in zip(batch.schema.names, batch.columns, strict=True):
                 found.setdefault(name, _Column()).add(values, decimal)
 
+    if data.path.name.casefold().endswith(".xlsx"):
+        sheet = excel_sheet(data, reading)
+        for i, name in enumerate(sheet.columns):
+            found[str(name)] = column = _Column()
+            column.add(_cells(sheet.iloc[:, i]))
+        return found
     if data.handle is not None and not data.path.name.casefold().endswith(".parquet"):
         decimal, texts = csv_texts(data, reading)
         look(texts, decimal)
@@ -190,6 +205,14 @@ def _looked_at(data: DataFile, reading: Reading) -> dict[str, _Column]:
     return found
 
 
+def _cells(column: Any) -> Any:
+    """A column of a data frame as an array of pyarrow; numbers and texts together are texts."""
+    with suppress(pa.ArrowException):
+        return pa.array(column, from_pandas=True)
+    gaps = zip(column.tolist(), column.isna().tolist(), strict=True)
+    return pa.array([None if gap else str(value) for value, gap in gaps], pa.string())
+
+
 # -- one table ------------------------------------------------------------------------------------
 
 
@@ -203,6 +226,8 @@ class _Table:
     # Columns that are no features, and the reason.
     ignored: dict[str, str] = field(default_factory=dict)
     lost: str = ""
+    # Is the control only the value with most rows?
+    guessed: bool = False
 
     @property
     def values(self) -> Counter[str]:
@@ -231,12 +256,14 @@ class _Table:
         """Draft how the table is read, from its values and from what the reader says of it."""
         values, said = self.columns[regime].named, self.said
         control = said.get("control") or next(iter(_usual_control(values)), "")
+        self.guessed = not control
         others = {name: c for name, c in self.columns.items() if name != regime}
         ignore = said.get("ignore", [])
         codes = {x for name, c in others.items() if name not in ignore for x in c.codes()}
         codes |= {str(x) for x in said.get("na", [])}
         gaps = any(c.missing for c in others.values() if c.is_number)
-        mixed = [name for name, c in others.items() if c.is_mixed]
+        mixed = {name: "text among numbers" for name, c in others.items() if c.is_mixed}
+        mixed |= {name: "empty" for name, c in others.items() if c.is_empty}
         reading = self.reading.but(
             regime=regime, control=control or max(values, key=lambda v: values[v]),
             na=sorted(codes), ignore=[*ignore, *mixed], strict_ignore=False,
@@ -246,7 +273,7 @@ class _Table:
         assert reading.path is not None
         with open_data(reading.path) as data:
             table = table_of(data, reading).without_codes()
-            self.ignored = {**table.ignored, **dict.fromkeys(mixed, "text among numbers")}
+            self.ignored = {**table.ignored, **mixed}
             if is_wide(len(table.features), reading):
                 return
             collected = collect(table, None)
@@ -268,11 +295,12 @@ def _usual_control(values: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Draft:
-    """The text of a draft, problems that are left, and tables that were looked at."""
+    """The text of a draft, problems that are left, tables that were looked at, and notes."""
 
     text: str
     problems: tuple[InputError, ...]
     tables: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def draft_manifest(folder: Path) -> Draft:
@@ -282,7 +310,7 @@ def draft_manifest(folder: Path) -> Draft:
     path = folder / MANIFEST
     described = describe(folder, {}, elsewhere=True)
     said = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
-    tables, left, notes = list[_Table](), list[_Table](), list[str]()
+    tables, left, notes, unread = list[_Table](), list[_Table](), list[str](), list[InputError]()
     for reading in described.clients:
         assert reading.path is not None
         if not reading.path.is_dir() and not reading.path.name.casefold().endswith(_DRAFTED):
@@ -293,7 +321,7 @@ def draft_manifest(folder: Path) -> Draft:
             with open_data(reading.path) as data:
                 left.append(_Table(reading, own, _looked_at(data, reading)))
         except InputError as error:
-            notes.append(f"{reading.path.name}: {error.what}. {error.remedy}")
+            unread.append(error.located(client=reading.client, path=reading.path))
     # Labels of tables that are clear tell the regime column of others.
     known = set[str]()
     while left:
@@ -305,13 +333,18 @@ def draft_manifest(folder: Path) -> Draft:
             try:
                 table.fill(regime)
             except InputError as error:
-                notes.append(f"{table.reading.client}: {error.what}. {error.remedy}")
+                unread += [e.located(path=table.reading.path) for e in parts_of(error)]
                 continue
             tables.append(table)
             known |= {label_key(v) for v in table.values}
-    notes += [f"{table.reading.client}: {_unclear(table)}" for table in left]
+    unread += [_unclear(table) for table in left]
+    notes += [f"{error.client}: {error.what}. {error.remedy}" for error in unread]
     order = {reading.client: i for i, reading in enumerate(described.clients)}
     tables.sort(key=lambda t: order[t.reading.client])
+    guesses = [f"{t.reading.control!r} ({t.reading.client})" for t in tables if t.guessed]
+    if guesses:
+        about = f"the control is a guess, the value with most rows: {', '.join(guesses)}"
+        notes.insert(0, f"{about}. Correct it if rows without an intervention are called otherwise")
     text = "\n".join(_lines(described.name, tables, notes, said)) + "\n"
     trial, problems = folder / ".study-draft.toml", tuple[InputError, ...]()
     try:
@@ -321,16 +354,21 @@ def draft_manifest(folder: Path) -> Draft:
         problems = parts_of(error) if parts_of(error) != (error,) else (error.located(path=folder),)
     finally:
         trial.unlink(missing_ok=True)
-    return Draft(text, problems, tuple(t.reading.client for t in tables))
+    # What the reader says of a table that was not drafted follows from that.
+    known_of = {error.client for error in unread}
+    problems = (*unread, *(p for p in problems if p.client not in known_of))
+    told = tuple(notes[: bool(guesses)])
+    return Draft(text, problems, tuple(t.reading.client for t in tables), told)
 
 
-def _unclear(table: _Table) -> str:
+def _unclear(table: _Table) -> InputError:
     likely = {name: c for name, c in table.columns.items() if c.may_be_regime}
     shown = [f"{name!r} holds {few(sorted(c.named), 4)}" for name, c in likely.items()]
-    return (
+    client = _toml(table.reading.client)
+    return table.reading.fail(
         f"it is not clear which column holds the regime ({'; '.join(shown[:6]) or 'no text column'}"
-        f'). Write [clients.{table.reading.client}] and below it regime = "COLUMN", then run '
-        "jigsaw init again."
+        ")",
+        f'Write [clients.{client}] and below it regime = "COLUMN", then run jigsaw init again.',
     )
 
 
@@ -352,7 +390,8 @@ def _lines(
         if not isinstance(value, dict) or key == "ignore":
             yield from _entry(key, value)
     if "interventions" not in top:
-        yield '# interventions = "hard"  # if targets no longer respond to their causes'
+        yield '# interventions = "hard"  # if targets no longer respond to their causes, as with a'
+        yield "#   setpoint that is held; of one client only: below its name, [clients.NAME]"
     for key, value in top.items():
         if isinstance(value, dict) and key != "ignore":
             yield f"\n[{key}]  # {_COMMENTS[key]}" if key in _COMMENTS else f"\n[{key}]"
@@ -417,7 +456,7 @@ def _renames(tables: Sequence[_Table]) -> dict[str, str]:
     return {
         value: best
         for found in seen.values()
-        for best in [max(sorted(found), key=lambda v: (found[v], v.islower(), "_" in v))]
+        for best in [max(sorted(found), key=lambda v: (found[v], v.islower(), not v.isupper()))]
         for value in sorted(found)
         if value != best
     }

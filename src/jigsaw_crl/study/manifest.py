@@ -16,7 +16,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -38,8 +37,8 @@ from jigsaw_crl.study.problems import raise_all
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
-EXCEL = ".xlsx"
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad", EXCEL)
+
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad", ".xlsx")
 # Tables of programs that are not read; such a file in a study's folder is probably a client.
 OTHER_TABLES = (".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
 # Other words for fields, by the field that is meant.
@@ -271,12 +270,10 @@ class Described:
     def findings(self) -> list[Finding]:
         """A finding for each table that is not read."""
         remedy = f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}."
-        found = []
-        for name in self.skipped:
-            excel = name.casefold().endswith(EXCEL)
-            why = "openpyxl is not installed" if excel else "the file's format is not supported"
-            found.append(Finding("skipped-file", "warning", f"{name!r} is not read: {why}", remedy))
-        return found
+        what = "is not read: the file's format is not supported"
+        return [
+            Finding("skipped-file", "warning", f"{name!r} {what}", remedy) for name in self.skipped
+        ]
 
 
 def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -> Described:
@@ -294,7 +291,7 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
         if file.exists():
             manifest = read_manifest(file)
         found = client_files(folder)
-        skipped = tuple(sorted(p.name for p in folder.iterdir() if _ends(p, _unread())))
+        skipped = tuple(sorted(p.name for p in folder.iterdir() if _ends(p, OTHER_TABLES)))
     # The kind of all interventions is the study's, which a client's own word follows.
     kinds, tables = manifest.get("interventions"), manifest.get("clients", {})
     common = {key: x for key, x in manifest.items() if key in _CLIENT and key != "interventions"}
@@ -364,15 +361,9 @@ def is_partitioned(folder: Path) -> bool:
 
 def client_files(folder: Path) -> list[Path]:
     """The files of a folder that may be clients: tables, and folders of Parquet files."""
-    read = tuple(ending for ending in ENDINGS if ending not in _unread())
     files = sorted(folder.iterdir())
     parts = (p for p in files if p.is_dir() and p.name[0] != "." and _holds_parts(p, folder))
-    return sorted([*parts, *(p for p in files if _ends(p, read))])
-
-
-def _unread() -> tuple[str, ...]:
-    """Endings of tables that are not read here; those of Excel need a library."""
-    return OTHER_TABLES if find_spec("openpyxl") else (*OTHER_TABLES, EXCEL)
+    return sorted([*parts, *(p for p in files if _ends(p, ENDINGS))])
 
 
 def _ends(path: Path, endings: tuple[str, ...]) -> bool:

@@ -162,6 +162,14 @@ class BadRows:
                 remedy = "Rescale the column."
             elif kind == "missing":
                 remedy = _MISSING if path is None else _MISSING_IN_FILE
+                empty = [name for name, n in fault.columns.items() if n == self.n_rows]
+                if empty:
+                    named = few((repr(name) for name in empty), MOST_COLUMNS)
+                    what = f"no row has a value in {named}"
+                    remedy = f"Leave {'it' if len(empty) == 1 else 'them'} out with "
+                    remedy += f"{ignoring(path)}, or fill in the values."
+                    found.append(self.reading.fail(what, remedy))
+                    continue
             if fault.columns.total() > 1:
                 what += (
                     f" ({fault.columns.total():,} such values in {fault.n_rows:,} of "

@@ -238,9 +238,7 @@ def _with_columns(
     # If no name was given, a similar one means nothing.
     guessed, asked = not reading.regime, reading.columns(default)
     for what, column in asked.items():
-        remedy = (
-            f"Name the column that holds the {what} of each row with --{what} or in study.toml."
-        )
+        remedy = f"Name the column that holds the {what} of each row with {_naming(reading, what)}."
         near = did_you_mean(column, columns)
         if column in taken:
             reading.note(
@@ -249,7 +247,9 @@ def _with_columns(
             reading = reading.but(**{what: ""})
         elif column not in columns:
             role = "" if what == "regime" else f" for the {what}"
-            wrong = f"there is no column {column!r}{role}; the columns are {quoted(columns)}"
+            wrong = f"there is no column {column!r}{role}"
+            if what != "regime" or not texts:
+                wrong += f"; the columns are {quoted(columns)}"
             if what == "regime":
                 hint = (only or near if guessed else near or only) or several
                 if not only:
@@ -263,18 +263,32 @@ def _with_columns(
     return reading
 
 
+def _naming(reading: Reading, what: str) -> str:
+    """How to name a column; a table in memory is read from Python only."""
+    if reading.path is None:
+        return f"{what}="
+    drafted = what == "regime" and reading.path.suffix != ".h5ad"
+    drafts = ", which `jigsaw init` drafts" if drafted else ""
+    return f"--{what} or in study.toml{drafts}"
+
+
 def _with_values(name: str, values: Sequence[object]) -> str:
     """A column's name and its first values."""
     own = few((str(value)[:20] for value in dict.fromkeys(values)), MOST_VALUES)
     return f"{name[:60]!r} ({own})" if own else repr(name[:60])
 
 
-def few_valued(values: Mapping[str, Sequence[object]], control: str) -> dict[str, Sequence[object]]:
-    """Columns that may hold the regime: with the control, or else with few values, as regimes."""
+def few_valued(
+    values: Mapping[str, Sequence[object]], control: str, *, fewest: int = 2
+) -> dict[str, Sequence[object]]:
+    """Columns that may hold the regime: with the control, or else with few values, as regimes.
+
+    `fewest` is 1 for the first rows of a table, which may all have one regime.
+    """
     return {name: own for name, own in values.items() if control in own} or {
         name: own
         for name, own in values.items()
-        if 2 <= len(set(own)) <= MOST_CANDIDATE_VALUES and ROWS_EACH * len(set(own)) <= len(own)
+        if fewest <= (n := len(set(own))) <= MOST_CANDIDATE_VALUES and ROWS_EACH * n <= len(own)
     }
 
 
