@@ -216,7 +216,7 @@ def _may_be_regime(file: Any, schema: Any, reading: Reading) -> dict[str, Sequen
 
 def _is_text(kind: Any) -> bool:
     value = kind.value_type if types.is_dictionary(kind) else kind
-    return types.is_string(value) or types.is_large_string(value)
+    return bool(types.is_string(value) or types.is_large_string(value))
 
 
 def _check_part(
@@ -330,8 +330,8 @@ def frame_table(frame: Any, reading: Reading) -> Table:
     not_numbers = {name: why for name, why in kinds.items() if why}
     likely = None
     if named["regime"] not in columns:
-        texts = {k: x.to_pylist() for k, x in whole.items() if x is not None and _is_text(x.type)}
-        likely = few_valued(texts, reading.control) or dict.fromkeys(texts, ())
+        found = {k: x.to_pylist() for k, x in whole.items() if x is not None and _is_text(x.type)}
+        likely = few_valued(found, reading.control) or dict.fromkeys(found, ())
     chosen = choose_columns(reading, columns, not_numbers=not_numbers, candidates=likely)
 
     def batches() -> Batches:
