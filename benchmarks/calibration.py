@@ -33,7 +33,6 @@ from typing import Any, Literal
 import numpy as np
 from records import Record, by_cell, cell_name, run
 from reporting import header, mean_and_error, options, row, share
-from scores import reliability
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -210,7 +209,7 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
             "E1": jc.metrics.global_f1(world.order, order),
             "counts": asdict(jc.metrics.verdict_counts(world.order, order, labels)),
             "above": above_bound(world, order),
-            "bins": reliability(world.order, order).tolist(),
+            "bins": jc.metrics.reliability(world.order, order).tolist(),
             # What removes or withholds something, and what makes a client be read in another way.
             "findings": sorted(
                 {f.check for f in result.diagnostics if f.severity != "info" or f.check in TOLD}

@@ -33,13 +33,12 @@ import numpy as np
 from lies import malice, print_malice
 from records import Record, by_cell, cell_name, run
 from reporting import header, mean_and_error, options, row, share
-from scores import EdgeCounts, EffectScores, edge_counts, effect_scores, latent_correlation
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.graph import DirectEffects
 from jigsaw_crl.assembly.verdict import NO
-from jigsaw_crl.truth.metrics import VerdictCounts
+from jigsaw_crl.truth.metrics import EdgeCounts, EffectScores, VerdictCounts
 
 # First seed of each family. No test, example or other benchmark uses seeds in these ranges.
 SEEDS = {"choose": 4_000_000, "judge": 5_000_000}
@@ -175,17 +174,12 @@ def study(world: jc.simulate.World, result: jc.Result) -> Record:
         "E1_together": _e1_together(world, result),
         "wrong_no": _wrong_no(world, true, order),
         "counts": asdict(jc.metrics.verdict_counts(world.order, order)),
-        "effects": asdict(effect_scores(world, order)),
-        "edges": asdict(edge_counts(world, order)),
-        "visible": asdict(edge_counts(world, order, VISIBLE)),
+        "effects": asdict(jc.metrics.effect_scores(true, order)),
+        "edges": asdict(jc.metrics.edge_counts(true, order)),
+        "visible": asdict(jc.metrics.edge_counts(true, order, VISIBLE)),
         "missed": _missed(true, order),
-        "latents": float(
-            np.mean(
-                [
-                    latent_correlation(world.truth(k), result.fragments[view.name])
-                    for k, view in enumerate(world.views)
-                ]
-            )
+        "latents": jc.metrics.latent_correlation(
+            [world.truth(k) for k in range(world.n_clients)], result.fragments
         ),
     }
 
@@ -229,7 +223,7 @@ def claim(world: jc.simulate.World, result: jc.Result) -> Record:
     across = {f.regime for f in named if f.client is None}
     order = result.order
     stated = 0 if order.effects is None else int(order.effects.known.sum())
-    scores = effect_scores(world, order)
+    scores = jc.metrics.effect_scores(world.effects(order.labels), order)
     return {
         "clients": world.n_clients,
         "named": len({f.client for f in named if f.client is not None}),

@@ -28,7 +28,7 @@ import inspect
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -43,15 +43,6 @@ import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import check_study
 from jigsaw_crl.truth.metrics import VerdictCounts
 
-# Departures of the interventions and of one site, which is chosen at random: see `Cell.sample`. All
-# others are those of `jc.simulate`.
-STUDIES = {
-    "off-target": "a SHARE of the interventions act on a second latent, with STRENGTH (1) of an "
-    "intervention",
-    "penetrance": "interventions act in a SHARE of their rows",
-    "other-label": "COUNT labels of one site are exchanged among each other",
-    "lacks-edge": "one site lacks COUNT edges between its latents",
-}
 # First seed of each family. No test, example or other benchmark uses seeds in these ranges.
 SEEDS = {"tune": 6_000_000, "judge": 7_000_000}
 
@@ -79,7 +70,7 @@ class Cell:
         return self.departure.split()
 
     def world(self, seed: int) -> jc.simulate.World:
-        protocol = jc.simulate.Intervention.named(self.kind, shift=self.shift, **self._acting())
+        protocol = jc.simulate.Intervention.named(self.kind, shift=self.shift)
         return jc.simulate.random_world(
             self.latent,
             self.clients,
@@ -90,53 +81,8 @@ class Cell:
             intervention=protocol,
         )
 
-    def _sizes(self) -> dict[str, list[float]]:
-        """The numbers of departures that are not those of `jc.simulate`."""
-        given = (d.split("=") for d in self.departures)
-        return {
-            name: [float(x) for x in size.split("x")] for name, size in given if name in STUDIES
-        }
-
-    def _acting(self) -> dict[str, float]:
-        """What departs in how interventions act."""
-        sizes, fields = self._sizes(), ("off_target", "off_target_strength")
-        found = dict(zip(fields, sizes.get("off-target", ()), strict=False))
-        return found | {x: sizes[x][0] for x in ("penetrance",) if x in sizes}
-
-    def sample(self, world: jc.simulate.World, k: int, seed: int) -> jc.simulate.Rows:
-        """Rows of client k, with what departs."""
-        sizes, exchanged = self._sizes(), dict[str, str]()
-        rng = np.random.default_rng([world.seed, 108])
-        for name, possible in (("other-label", _labels), ("lacks-edge", _edges)):
-            count = int(sizes.get(name, [0])[0])
-            able = [i for i in range(world.n_clients) if len(possible(world, i)) >= count]
-            if not count or k != rng.choice(able):
-                continue
-            own = possible(world, k)
-            chosen = [own[i] for i in rng.choice(len(own), size=count, replace=False)]
-            if name == "other-label":
-                exchanged = dict(zip(chosen, chosen[1:] + chosen[:1], strict=True))
-            else:
-                A = world.sem.A.copy()
-                A[tuple(np.transpose(chosen))] = 0.0
-                world = replace(world, sem=replace(world.sem, A=A))
-        plain = [d for d in self.departures if d.split("=")[0] not in STUDIES]
-        rows = world.sample(k, self.n, seed=seed, departures=plain)
-        cases = tuple((exchanged.get(regime, regime), dose) for regime, dose in rows.cases)
-        return replace(rows, cases=cases)
-
     def __str__(self) -> str:
         return cell_name(self, self.departure or "none", skip=("departure", "first"))
-
-
-def _labels(world: jc.simulate.World, k: int) -> list[str]:
-    return [world.names[node] for node in world.views[k].nodes]
-
-
-def _edges(world: jc.simulate.World, k: int) -> list[tuple[int, int]]:
-    """Edges (effect, cause) between the latents of a client."""
-    own = world.views[k].nodes
-    return [(i, j) for i in own for j in own if world.sem.A[i, j] != 0]
 
 
 @dataclass(frozen=True)
@@ -266,7 +212,8 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
     with threadpool_limits(1):
         try:
             for k in range(world.n_clients):
-                clients.append(client_of(cell, cell.sample(world, k, seed)))
+                rows = world.sample(k, cell.n, seed=seed, departures=cell.departures)
+                clients.append(client_of(cell, rows))
             result = jc.recover(clients)
             findings = result.diagnostics
             record["E1"] = jc.metrics.global_f1(world.order, result.order)

@@ -20,7 +20,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from records import Record, by_cell, finished
-from robustness import COLUMNS, ROWS, STUDIES, Cell, Score, alarms
+from robustness import COLUMNS, ROWS, Cell, Score, alarms
 from scipy.stats import beta
 
 from jigsaw_crl.truth.simulate import DEPARTURES
@@ -60,9 +60,7 @@ client has {features:g} features per latent and the paper's interventions. Numbe
 - `penetrance` mixes control rows into a regime. The order is unharmed, but such an intervention
   must not be called hard.
 
-`world.clients(n, departures=["NAME=SIZE"])` draws clients with the same departure; `off-target` and
-`penetrance` are those of `jc.simulate.Intervention`, and the last two are of the benchmark
-alone.
+`jigsaw simulate --departure NAME=SIZE` writes a study with the same departure.
 
 | name | what the rows do |
 |---|---|
@@ -111,8 +109,7 @@ def _write_page(docs: Path) -> None:
 
 def _introduction(table: Table) -> str:
     cell = next(iter(table))
-    what = {name: kind.what for name, kind in DEPARTURES.items()} | STUDIES
-    kinds = "\n".join(f"| `{name}` | {text} |" for name, text in what.items())
+    kinds = "\n".join(f"| `{name}` | {kind.what} |" for name, kind in DEPARTURES.items())
     return INTRODUCTION.format(
         latent=cell.latent,
         clients=cell.clients,

@@ -86,33 +86,6 @@ def test_a_departure_is_named_or_costs_little(departure, measured, clean):
     assert named or np.mean(score.E1) >= np.mean(clean.E1) - SPREAD
 
 
-def test_labels_are_exchanged_and_edges_lack_at_one_site(robustness):
-    cell = robustness.Cell("", **SMALL)
-    world = cell.world(5)
-    plain = [cell.sample(world, k, 1).regimes for k in range(world.n_clients)]
-
-    def changed(departure):
-        """By client, the regimes whose rows are not those of the same label without a departure."""
-        other = robustness.Cell(departure, **SMALL)
-        rows = [other.sample(world, k, 1).regimes for k in range(world.n_clients)]
-        return rows, [
-            [r for r in a if not np.array_equal(a[r], b[r])]
-            for a, b in zip(plain, rows, strict=True)
-        ]
-
-    rows, where = changed("other-label=2")
-    ((k, (one, two)),) = ((k, found) for k, found in enumerate(where) if found)
-    assert np.array_equal(rows[k][one], plain[k][two])
-    assert np.array_equal(rows[k][two], plain[k][one])
-    assert sum(map(bool, changed("lacks-edge=1")[1])) == 1
-
-
-def test_interventions_act_as_asked_for(robustness):
-    protocol = robustness.Cell("off-target=0.4x0.3 penetrance=0.6").world(1).intervention
-    assert (protocol.off_target, protocol.off_target_strength) == (0.4, 0.3)
-    assert protocol.penetrance == 0.6
-
-
 def test_missing_cells_are_used_or_refused_by_name(robustness):
     cell = robustness.Cell("missing=0.02", **SMALL)
     record = robustness.run_world(cell, "tune", WORLDS[0])

@@ -32,6 +32,7 @@ def test_drifting_gains_are_named_and_explain_what_they_look_like():
         ["nonlinear-sensors=0.25"],
         ["t-noise=3"],
         ["batch-offsets=0.3"],
+        ["off-target=1x0.3"],
     ],
 )
 def test_other_departures_are_not_taken_for_drifting_gains(departures):

@@ -15,6 +15,7 @@ from jigsaw_crl.pipeline import recover
 from jigsaw_crl.truth.metrics import (
     VerdictCounts,
     global_f1,
+    reliability,
     subspace_error,
     support_leakage,
     verdict_counts,
@@ -199,6 +200,18 @@ def test_counts_of_several_worlds_add_up():
     total = VerdictCounts(20, 9, 8, 1, 10, 2) + VerdictCounts(30, 10, 5, 0, 7, 1)
     assert total == VerdictCounts(50, 19, 13, 1, 17, 3)
     assert total.decided == pytest.approx(0.6)
+
+
+def test_stated_probabilities_are_compared_with_the_truth_in_seven_bins(settled):
+    world, order = settled
+    stated = np.full((5, 5), 0.003)
+    stated[0, 1:] = 0.97, 0.995, 0.9, 0.5
+    doubtful = replace(order, chances=stated)
+    found = reliability(world.order, doubtful)
+    assert found[:, 0].tolist() == [16, 0, 0, 1, 1, 1, 1]
+    assert found[:, 1] == pytest.approx([16 * 0.003, 0, 0, 0.5, 0.9, 0.97, 0.995])
+    true = world.order.restrict(order.labels).matrix
+    assert found[:, 2].tolist() == [true[1:].sum(), 0, 0, *true[0, [4, 3, 1, 2]]]
 
 
 def test_e1_scores_the_best_guess_of_an_assembled_order():

@@ -3,7 +3,10 @@
 E1, E2 and E3 are the paper's and lie in [0, 1]. E1 (`global_f1`) compares orders; larger is better.
 Of an assembled order, E1 scores the best guess, `GlobalOrder.best_guess`, not only decided pairs.
 E2 (`subspace_error`) and E3 (`support_leakage`) compare a client's latent basis with the truth;
-smaller is better. `verdict_counts` counts wrong verdicts.
+smaller is better. `latent_correlation` compares the latents themselves, which hard interventions
+reveal, and `effect_scores` and `edge_counts` the effects and the graph. `verdict_counts` counts
+wrong verdicts, and `reliability` compares stated probabilities with the share of pairs that are
+true.
 
 Examples
 --------
@@ -28,18 +31,25 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.verdict import Verdict
+from jigsaw_crl.assembly.verdict import NO, Verdict
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.order import PartialOrder
     from jigsaw_crl.fragment.fragment import Fragment
-    from jigsaw_crl.truth.simulate.views import Truth
+    from jigsaw_crl.truth.simulate.views import TrueEffects, Truth
 
 __all__ = [
+    "PROBABILITY_BINS",
+    "EdgeCounts",
+    "EffectScores",
     "VerdictCounts",
+    "edge_counts",
+    "effect_scores",
     "global_f1",
+    "latent_correlation",
+    "reliability",
     "scored_pairs",
     "subspace_error",
     "support_leakage",
@@ -51,6 +61,11 @@ __all__ = [
 LEAKAGE_THRESHOLD = 1e-2
 # Singular values of a block's rows below this share of the largest are rounding errors.
 ROW_SPACE_TOLERANCE = 1e-10
+# Rounding error of an effect from exact moments, whose interval has no width.
+ROUNDING = 1e-8
+
+# Inner edges of the bins of `reliability`: below 1 %, 1 to 5 %, …, above 99 %.
+PROBABILITY_BINS = (0.01, 0.05, 0.2, 0.8, 0.95, 0.99)
 
 
 class HasPairs(Protocol):
@@ -97,7 +112,7 @@ def scored_pairs(order: Pairs) -> frozenset[tuple[Any, Any]]:
     return frozenset(held() if callable(held) else held)
 
 
-class Counts:
+class _Counts:
     """Counts, those of several worlds add up with `+`."""
 
     def __add__(self, other: Self) -> Self:
@@ -106,7 +121,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class VerdictCounts(Counts):
+class VerdictCounts(_Counts):
     """How many ordered pairs were decided, and how many of these wrongly.
 
     Parameters
@@ -169,6 +184,32 @@ def verdict_counts(
     return VerdictCounts(**counts)
 
 
+def reliability(truth: PartialOrder[str], order: GlobalOrder) -> FloatArray:
+    """Stated probabilities against the truth, in the bins of `PROBABILITY_BINS`.
+
+    Returns
+    -------
+    array, shape (7, 3)
+        Per bin: number of ordered pairs, sum of their stated probabilities, number of true
+        ancestors among them. Arrays of several worlds add up.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.setting("A", 0)
+    >>> jc.metrics.reliability(world.order, jc.recover(world.clients()).order)[[0, -1]]
+    array([[11.,  0.,  0.],
+           [ 9.,  9.,  9.]])
+    """
+    off = ~np.eye(len(order.labels), dtype=bool)
+    stated = order.probabilities[off]
+    true = truth.restrict(order.labels).matrix[off]
+    which = np.digitize(stated, PROBABILITY_BINS)
+    size = len(PROBABILITY_BINS) + 1
+    columns = (np.bincount(which, weights=w, minlength=size) for w in (None, stated, true))
+    return np.column_stack([*columns]).astype(np.float64)
+
+
 def subspace_error(truth: Any, fragment: Any) -> float:
     """E2: the distance of the blocks' row spaces from the true ones.
 
@@ -214,6 +255,34 @@ def support_leakage(truth: Any, fragment: Any) -> float:
     0.0
     """
     return _mean_over_clients(_client_support_leakage, truth, fragment)
+
+
+def latent_correlation(truth: Any, fragment: Any) -> float:
+    """Mean absolute correlation of the latents that `Fragment.transform` gives with the true ones.
+
+    Each label's latent is compared with its own, over the control's population: the correlation
+    has no sampling error of its own. A latent that was not recovered scores 0.
+
+    Parameters
+    ----------
+    truth : Truth or sequence of Truth
+    fragment : Fragment, sequence of Fragment, or mapping from client to Fragment
+
+    Returns
+    -------
+    float
+        In [0, 1], averaged over the labels of a client, then over clients.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.random_world(5, 2, 0.8, seed=1, intervention="hard")
+    >>> result = jc.recover(world.clients(), interventions="hard")
+    >>> truths = [world.truth(k) for k in range(world.n_clients)]
+    >>> round(jc.metrics.latent_correlation(truths, result.fragments), 12)
+    1.0
+    """
+    return _mean_over_clients(_client_latent_correlation, truth, fragment)
 
 
 def _mean_over_clients(
@@ -284,3 +353,168 @@ def _client_support_leakage(truth: Truth, rows: FloatArray) -> float:
         return 0.0
     small = np.abs(rows @ truth.mixing) <= LEAKAGE_THRESHOLD  # false for nan
     return float((forbidden & ~small).sum() / forbidden.sum())
+
+
+def _client_latent_correlation(truth: Truth, rows: FloatArray) -> float:
+    covariance = np.linalg.inv(truth.marginal.precision())
+    N = rows @ truth.mixing  # Ẑ = N Z
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = np.diag(N @ covariance)
+        spread = np.einsum("ij,jk,ik->i", N, covariance, N) * np.diag(covariance)
+        return float(np.nan_to_num(np.abs(own) / np.sqrt(spread)).mean())
+
+
+# -- effects and edges from hard interventions ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EffectScores(_Counts):
+    """How far effects are from the truth, and how often their 95 % intervals hold it.
+
+    Parameters
+    ----------
+    zero, zero_covered : int
+        Ordered pairs with an estimate whose true effect is zero, and how many intervals hold it.
+    other, other_covered : int
+        The same for pairs with an effect.
+    squares : float
+        Sum over these pairs of the squared error of `total` in `Result.effects`.
+    """
+
+    zero: int = 0
+    zero_covered: int = 0
+    other: int = 0
+    other_covered: int = 0
+    squares: float = 0.0
+
+    @property
+    def rms(self) -> float:
+        """Root mean square error; NaN without pairs."""
+        return float(np.sqrt(_ratio(self.squares, self.zero + self.other)))
+
+    @property
+    def coverage(self) -> float:
+        """Share of intervals that hold the true effect."""
+        return _ratio(self.zero_covered + self.other_covered, self.zero + self.other)
+
+    @property
+    def coverage_of_zero(self) -> float:
+        """The same where there is no effect."""
+        return _ratio(self.zero_covered, self.zero)
+
+    @property
+    def coverage_of_effects(self) -> float:
+        """The same where there is one."""
+        return _ratio(self.other_covered, self.other)
+
+
+@dataclass(frozen=True)
+class EdgeCounts(_Counts):
+    """How many edges there are, how many are stated as "direct", and how many of these are there.
+
+    Parameters
+    ----------
+    true, stated, right : int
+    undetermined : int
+        Ordered pairs with the verdict "undetermined".
+    """
+
+    true: int = 0
+    stated: int = 0
+    right: int = 0
+    undetermined: int = 0
+
+    @property
+    def f1(self) -> float:
+        """`2 right / (true + stated)`; 1 when both are zero."""
+        size = self.true + self.stated
+        return 2 * self.right / size if size else 1.0
+
+
+def effect_scores(truth: TrueEffects, order: GlobalOrder) -> EffectScores:
+    """Compare the total effects of an order with the truth.
+
+    The direction of a label whose interventions do not shift it is arbitrary; effects of and on
+    such a label are compared by their size.
+
+    Parameters
+    ----------
+    truth : TrueEffects
+        `world.effects(order.labels)`.
+    order : GlobalOrder
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention="hard")
+    >>> order = jc.recover(world.clients(), interventions="hard").order
+    >>> scores = jc.metrics.effect_scores(world.effects(order.labels), order)
+    >>> scores.coverage, round(scores.rms, 8)
+    (1.0, 0.0)
+    """
+    _check_labels(truth, order)
+    effects = order.effects
+    if effects is None:
+        return EffectScores()
+    known = effects.known & ~np.eye(len(order.labels), dtype=bool)
+    by_size = ~(effects.oriented[:, None] & effects.oriented)
+    true, estimate = (np.where(by_size, np.abs(x), x) for x in (truth.total, effects.estimate))
+    half = (effects.high - effects.low) / 2 + ROUNDING
+    covered = np.abs(estimate - true) <= half
+    total: FloatArray = np.where(order.verdicts == NO, 0.0, estimate)
+    zero = truth.total == 0
+    return EffectScores(
+        zero=int((known & zero).sum()),
+        zero_covered=int((known & zero & covered).sum()),
+        other=int((known & ~zero).sum()),
+        other_covered=int((known & ~zero & covered).sum()),
+        squares=float(((total - true)[known] ** 2).sum()),
+    )
+
+
+def edge_counts(truth: TrueEffects, order: GlobalOrder, above: float = 0.0) -> EdgeCounts:
+    """Compare the direct edges of an order with those of the truth.
+
+    Parameters
+    ----------
+    truth : TrueEffects
+        `world.effects(order.labels)`.
+    order : GlobalOrder
+    above : float
+        Edges up to this size, in standard deviations, count neither as found nor as missed.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention="hard")
+    >>> order = jc.recover(world.clients(), interventions="hard").order
+    >>> jc.metrics.edge_counts(world.effects(order.labels), order).f1
+    1.0
+    """
+    _check_labels(truth, order)
+    edge, small = truth.direct != 0, np.abs(truth.direct) <= above
+    true = edge & ~small
+    direct = order.direct_effects
+    if direct is None:
+        return EdgeCounts(true=int(true.sum()))
+    p = range(len(order.labels))
+    verdicts = np.array([[direct.verdict(a, d) for d in p] for a in p])
+    stated = (verdicts == "direct") & ~(edge & small)
+    return EdgeCounts(
+        true=int(true.sum()),
+        stated=int(stated.sum()),
+        right=int((stated & true).sum()),
+        undetermined=int((verdicts == "undetermined").sum()),
+    )
+
+
+def _check_labels(truth: TrueEffects, order: GlobalOrder) -> None:
+    if truth.labels != order.labels:
+        raise InputError(
+            "the true effects are not those of the order's labels",
+            "Pass world.effects(order.labels).",
+        )
+
+
+def _ratio(part: float, whole: int) -> float:
+    return part / whole if whole else float("nan")

@@ -8,6 +8,7 @@ import pytest
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import CONTROL
 from jigsaw_crl.truth.simulate import DEPARTURES, Batches, Departure, random_world, setting
+from jigsaw_crl.truth.simulate.departures import site
 
 N = 20_000
 
@@ -143,7 +144,68 @@ def test_sensors_that_saturate_stay_within_their_range(world):
     assert np.allclose(bent, spread * np.tanh(0.5 * plain / spread) / 0.5)
 
 
-# -- together, and again ---------------------------------------------------------------------------
+def test_off_target_and_penetrance_are_those_of_the_intervention():
+    usual = random_world(6, 2, 0.8, 5)
+    for name, protocol in (
+        ("off-target=1", {"off_target": 1.0}),
+        ("penetrance=0.6", {"penetrance": 0.6}),
+    ):
+        asked = random_world(
+            6, 2, 0.8, 5, intervention=usual.intervention.named("paper", **protocol)
+        )
+        a = usual.sample(1, 300, seed=2, departures=[name]).regimes
+        b = asked.sample(1, 300, seed=2).regimes
+        assert all(np.array_equal(a[r], b[r]) for r in a)
+
+
+def test_off_target_effects_can_be_weaker_than_an_intervention():
+    world = random_world(6, 2, 0.8, 5)
+    full, part = (site(world, 0, [d]).world(world) for d in ("off-target=1", "off-target=1x0.3"))
+    for label in world.truth(0).labels:
+        whole, weak = full.off_target(0, label), part.off_target(0, label)
+        assert whole.target == weak.target
+        assert weak.variance == pytest.approx(0.3 * whole.variance)
+        assert np.allclose(weak.weights, 0.3 * whole.weights)
+
+
+def test_exchanged_labels_have_each_others_rows(world):
+    departure = Departure("other-label", 2, clients=("client-1",))
+    means = site(world, 0, [departure]).means
+    assert len(means) == 2
+    assert all(means[means[label]] == label != means[label] for label in means)
+    n = 100_000
+    plain = world.sample(0, n, seed=1).regimes
+    other = world.sample(0, n, seed=1, departures=[departure]).regimes
+    for label in world.truth(0).labels:
+        meant = plain[means.get(label, label)].var(axis=0)
+        assert np.allclose(other[label].var(axis=0), meant, rtol=0.06)
+
+
+def test_a_site_that_lacks_an_edge_has_the_rows_of_a_world_without_it(world):
+    here = site(world, 0, ["lacks-edge=1@client-1"])
+    ((cause, effect),) = here.lacks
+    local = here.world(world)
+    changed = world.sem.A != local.sem.A
+    assert np.argwhere(changed).tolist() == [[world.node(effect), world.node(cause)]]
+    lacking = world.sample(0, 400, seed=1, departures=["lacks-edge=1@client-1"]).regimes
+    expected = local.sample(0, 400, seed=1).regimes
+    assert all(np.array_equal(lacking[r], expected[r]) for r in expected)
+
+
+# -- where, together, and again -------------------------------------------------------------------
+
+
+def test_departures_act_at_the_named_clients_only(world):
+    departures = ["outliers=0.5@client-2,client-4", "t-noise=3@client-4"]
+    names = [sorted(site(world, k, departures).departures) for k in range(5)]
+    assert names == [[], ["outliers"], [], ["outliers", "t-noise"], []]
+    plain, same = (world.sample(0, 50, departures=d).regimes for d in ([], departures))
+    assert all(np.array_equal(plain[r], same[r]) for r in plain)
+
+
+@pytest.mark.parametrize("name", ["other-label=2", "lacks-edge=1"])
+def test_what_concerns_one_site_concerns_one_site(world, name):
+    assert sum(bool(site(world, k, [name]).departures) for k in range(5)) == 1
 
 
 def test_one_departure_does_not_change_what_another_draws(world):
@@ -157,7 +219,7 @@ def test_one_departure_does_not_change_what_another_draws(world):
 
 @pytest.mark.parametrize("name", DEPARTURES)
 def test_every_departure_is_the_same_again_and_differs_by_seed(world, name):
-    size = {"t-noise": 4, "uneven-sensors": 10}.get(name, 0.3)
+    size = {"t-noise": 4, "uneven-sensors": 10, "other-label": 2, "lacks-edge": 1}.get(name, 0.3)
     first, again, other = (
         world.sample(0, 60, seed=seed, departures=[Departure(name, size)]).tables
         for seed in (1, 1, 2)
@@ -182,7 +244,9 @@ def test_a_client_has_the_moments_of_its_rows_and_its_batches(world):
 # -- text and errors ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["autocorrelation=0.8", "outliers=0.01x10", "subjects=0.3x8"])
+@pytest.mark.parametrize(
+    "text", ["autocorrelation=0.8", "outliers=0.01x10", "subjects=0.3x8@client-1,client-2"]
+)
 def test_a_departure_is_read_as_it_is_written(text):
     assert str(Departure.parse(text)) == text
     assert Departure.parse(Departure.parse(text)) == Departure.parse(text)
@@ -195,12 +259,17 @@ def test_a_departure_is_read_as_it_is_written(text):
         (["autocorrelation"], "cannot be read"),
         (["autocorrelation=much"], "cannot be read"),
         (["outliers=0.1x2x3"], "cannot be read"),
+        (["outliers=0.1@"], "cannot be read"),
         (["autocorrelation=1"], "Pass a number from 0, below 1"),
         (["t-noise=2"], "above 2"),
         (["t-noise=3x2"], "Pass its size alone"),
         (["outliers=0.1x-1"], "Pass a number above 0"),
+        (["other-label=2.5"], "a whole number"),
+        (["missing=0.1@nobody"], "no client 'nobody'"),
         (["missing=0.1", "missing=0.2"], "missing is given twice"),
         (["t-noise=3", "lognormal-noise=1"], "both t and lognormal"),
+        (["other-label=9"], "possible at no client"),
+        (["lacks-edge=40@client-1"], "40 edges are asked for"),
     ],
 )
 def test_departures_that_mean_nothing_are_refused_in_one_line(world, departures, says):

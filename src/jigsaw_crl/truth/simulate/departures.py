@@ -1,30 +1,43 @@
-"""How rows depart from independent Gaussian draws of one linear system: names and sizes.
+"""How rows depart from independent Gaussian draws of one linear system: names, sizes, and where.
 
-`rows` draws the rows. Interventions that act on a second latent, or in a share of the rows, are in
-`Intervention`.
+A departure has a name, a size and the clients that it concerns. This module says what a departure
+does to the system of a client; `rows` draws the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from jigsaw_crl.base.errors import InputError, choose
+from jigsaw_crl.base.text import few
+from jigsaw_crl.truth.simulate.sem import SEM
+
+if TYPE_CHECKING:
+    from jigsaw_crl.truth.simulate.world import World
+
+T = TypeVar("T")
+
+# Numbers behind the seed for the choice of a site, of labels and of edges.
+_PLACE, _LABELS, _EDGES = 108, 109, 110
 
 
 @dataclass(frozen=True)
 class DepartureKind:
     """What one kind of departure does (its size in capitals), and which sizes it can have.
 
-    `second` is its second number unless another is given, 0 if it has none.
+    `second` is its second number unless another is given, 0 if it has none. A departure of one site
+    concerns a client that is chosen at random, unless clients are named.
     """
 
     what: str
     fits: Callable[[float], bool]
     sizes: str
     second: float = 0.0
+    one_site: bool = False
 
 
 _SHARE = (lambda x: 0 <= x <= 1, "from 0 to 1")
@@ -66,10 +79,32 @@ DEPARTURES: dict[str, DepartureKind] = {
         "at least 1",
         second=0.01,
     ),
+    "off-target": DepartureKind(
+        "a SHARE of the interventions act on a second latent, with STRENGTH (1) of an intervention",
+        *_SHARE,
+        second=1.0,
+    ),
+    "penetrance": DepartureKind(
+        "interventions act in a SHARE of their rows",
+        lambda x: 0 < x <= 1,
+        "above 0, at most 1",
+    ),
     "missing": DepartureKind("a SHARE of the cells is missing, at random", *_BELOW_ONE),
     "nonlinear-system": DepartureKind("a latent z acts on others as tanh(B z) / B", *_POSITIVE),
     "nonlinear-sensors": DepartureKind(
         "a feature x, in standard deviations, is read as tanh(B x) / B", *_POSITIVE
+    ),
+    "other-label": DepartureKind(
+        "COUNT labels of one site are exchanged among each other",
+        lambda x: x >= 2 and x == int(x),
+        "a whole number, at least 2",
+        one_site=True,
+    ),
+    "lacks-edge": DepartureKind(
+        "one site lacks COUNT edges between its latents",
+        lambda x: x >= 1 and x == int(x),
+        "a whole number, at least 1",
+        one_site=True,
     ),
 }
 
@@ -85,12 +120,15 @@ class Departure:
     size : float
     second : float
         The second number of the kinds that have two; 0 for the usual one.
+    clients : tuple of str
+        Names of the clients concerned; by default all, or one chosen at random where the kind
+        concerns one site.
 
     Examples
     --------
     >>> import jigsaw_crl as jc
-    >>> print(jc.simulate.Departure("outliers", 0.01))
-    outliers=0.01x10
+    >>> print(jc.simulate.Departure("outliers", 0.01, clients=("client-2",)))
+    outliers=0.01x10@client-2
     >>> world = jc.simulate.setting("A", 0)
     >>> client = world.client(0, 500, departures=["autocorrelation=0.8", "t-noise=3"])
     """
@@ -98,6 +136,7 @@ class Departure:
     name: str
     size: float
     second: float = 0.0
+    clients: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kind = choose(self.name, DEPARTURES, "departure")
@@ -105,6 +144,7 @@ class Departure:
             raise InputError(
                 f"{self.name} cannot have the size {self.size:g}", f"Pass a number {kind.sizes}."
             )
+        object.__setattr__(self, "clients", tuple(self.clients))
         if self.second == 0:
             object.__setattr__(self, "second", kind.second)
         elif kind.second == 0 or not 0 < self.second < np.inf:
@@ -115,30 +155,132 @@ class Departure:
 
     @classmethod
     def parse(cls, text: Departure | str) -> Departure:
-        """A departure from `NAME=SIZE` or `NAME=SIZExSECOND`; a `Departure` is taken as it is."""
+        """A departure from `NAME=SIZE`, `NAME=SIZExSECOND` or either with `@CLIENT,CLIENT`.
+
+        A `Departure` in place of the text is taken as it is.
+        """
         if isinstance(text, Departure):
             return text
-        name, _, numbers = text.partition("=")
+        what, at, where = text.partition("@")
+        name, _, numbers = what.partition("=")
         choose(name, DEPARTURES, "departure")
         try:
             size, *second = (float(number) for number in numbers.split("x"))
         except ValueError:
             size, second = np.nan, []
-        if np.isnan(size) or len(second) > 1:
-            raise InputError(f"the departure {text!r} cannot be read", f"Write {name}=SIZE.")
-        return cls(name, size, second[0] if second else 0.0)
+        clients = tuple(filter(None, where.split(",")))
+        if np.isnan(size) or len(second) > 1 or (at and not clients):
+            raise InputError(
+                f"the departure {text!r} cannot be read",
+                f"Write {name}=SIZE, and @CLIENT behind it for one client.",
+            )
+        return cls(name, size, second[0] if second else 0.0, clients)
 
     def __str__(self) -> str:
-        return f"{self.name}={self.size:g}" + (f"x{self.second:g}" if self.second else "")
+        numbers = f"{self.size:g}" + (f"x{self.second:g}" if self.second else "")
+        return f"{self.name}={numbers}" + (f"@{','.join(self.clients)}" if self.clients else "")
 
 
-def by_name(given: Iterable[Departure | str]) -> dict[str, Departure]:
-    """Departures by name; raises an `InputError` if they do not go together."""
-    found: dict[str, Departure] = {}
-    for departure in map(Departure.parse, given):
-        if departure.name in found:
-            raise InputError(f"{departure.name} is given twice", "Keep one.")
-        found[departure.name] = departure
-    if {"t-noise", "lognormal-noise"} <= found.keys():
-        raise InputError("noise cannot be both t and lognormal", "Keep one.")
-    return found
+@dataclass(frozen=True)
+class Site:
+    """What departs at one client: departures by name, labels that mean another latent here and the
+    label of that latent, and edges (cause, effect) of the global system that it lacks.
+    """
+
+    departures: Mapping[str, Departure]
+    means: Mapping[str, str]
+    lacks: tuple[tuple[str, str], ...]
+
+    def size(self, name: str) -> float | None:
+        """The size of a departure; None if it does not concern this client."""
+        return self.departures[name].size if name in self.departures else None
+
+    def world(self, world: World) -> World:
+        """The world as this client meets it: its edges and how its interventions act."""
+        protocol = world.intervention
+        if "off-target" in self.departures:
+            second = self.departures["off-target"]
+            protocol = replace(protocol, off_target=second.size, off_target_strength=second.second)
+        if "penetrance" in self.departures:
+            protocol = replace(protocol, penetrance=self.departures["penetrance"].size)
+        A = world.sem.A.copy()
+        for cause, effect in self.lacks:
+            A[world.node(effect), world.node(cause)] = 0.0
+        return replace(
+            world,
+            sem=SEM(A, world.sem.variances, world.sem.means),
+            intervention=protocol,
+        )
+
+
+def site(world: World, k: int, departures: Iterable[Departure | str]) -> Site:
+    """What departs at client k; raises an `InputError` if the departures do not fit the world."""
+    name, own = world.view(k).name, dict[str, Departure]()
+    known = [view.name for view in world.views]
+    for departure in map(Departure.parse, departures):
+        unknown = [client for client in departure.clients if client not in known]
+        if unknown:
+            raise InputError(
+                f"{departure.name}: there is no client {unknown[0]!r}",
+                f"The clients are {few(known)}.",
+            )
+        if name in (departure.clients or _place(world, departure)):
+            if departure.name in own:
+                raise InputError(f"{departure.name} is given twice", "Keep one.", client=name)
+            own[departure.name] = departure
+    if "nonlinear-system" in own and world.system != "linear":
+        raise InputError(f"the system is {world.system} already", "Keep one.", client=name)
+    if {"t-noise", "lognormal-noise"} <= own.keys():
+        raise InputError("noise cannot be both t and lognormal", "Keep one.", client=name)
+    means, lacks = dict[str, str](), list[tuple[str, str]]()
+    if "other-label" in own:
+        # Their interventions are exchanged in a circle.
+        chosen = _choice(world, k, _LABELS, _labels(world, k), own["other-label"], "labels")
+        means = dict(zip(chosen, chosen[1:] + chosen[:1], strict=True))
+    if "lacks-edge" in own:
+        lacks = _choice(world, k, _EDGES, _edges(world, k), own["lacks-edge"], "edges")
+    return Site(own, means, tuple(lacks))
+
+
+def _place(world: World, departure: Departure) -> list[str]:
+    """The clients that a departure without named clients concerns."""
+    names = [view.name for view in world.views]
+    if not DEPARTURES[departure.name].one_site:
+        return names
+    possible = _labels if departure.name == "other-label" else _edges
+    able = [k for k in range(world.n_clients) if len(possible(world, k)) >= departure.size]
+    if not able:
+        raise InputError(
+            f"{departure} is possible at no client", "Choose a smaller number or another world."
+        )
+    rng = np.random.default_rng([world.seed, _PLACE])
+    return [names[int(rng.choice(able))]]
+
+
+def _labels(world: World, k: int) -> list[str]:
+    return [world.names[node] for node in world.view(k).nodes]
+
+
+def _edges(world: World, k: int) -> list[tuple[str, str]]:
+    """Edges (cause, effect) between the latents of a client."""
+    own = set(world.view(k).nodes.tolist())
+    return [
+        (world.names[j], world.names[i])
+        for i, j in zip(*(x.tolist() for x in np.nonzero(world.sem.A)), strict=True)
+        if i in own and j in own
+    ]
+
+
+def _choice(
+    world: World, k: int, stream: int, possible: list[T], departure: Departure, what: str
+) -> list[T]:
+    """As many labels or edges, at random, as the departure asks for."""
+    count = int(departure.size)
+    if count > len(possible):
+        raise InputError(
+            f"{count} {what} are asked for, and it has {len(possible)}",
+            "Choose a smaller number.",
+            client=world.view(k).name,
+        )
+    rng = np.random.default_rng([world.seed, stream, k])
+    return [possible[i] for i in rng.choice(len(possible), size=count, replace=False)]

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.truth.simulate.departures import Departure, by_name
+from jigsaw_crl.truth.simulate.departures import Departure, Site, site
 from jigsaw_crl.truth.simulate.sampling import Batches, Noise, rows_from_noise, standard_noise
 from jigsaw_crl.truth.simulate.systems import bent, saturated
 
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate.world import World
-
-# Departures by name.
-Own = Mapping[str, Departure]
 
 # Numbers behind the seed: one for the rows, and one for each departure at the sensors.
 _ROWS = 103
@@ -75,6 +71,10 @@ class Rows:
             found["batch"] = self._by_regime(self.batch)
         return found
 
+    def subjects(self) -> dict[str, Any] | None:
+        """The subject of each row, by regime; None if there are no subjects."""
+        return None if self.subject is None else self._by_regime(self.subject)
+
     def to_client(self) -> Client:
         """The client, as the learner gets it; subjects are not passed on."""
         return Client.from_samples(self.client, n_latent=self.n_latent, **self.arguments())
@@ -99,11 +99,10 @@ def draw_rows(
     batches: Batches | None = None,
 ) -> Rows:
     """Rows of client k; `sizes` has the number of rows of the control and of each label."""
-    here, view, system = by_name(departures), world.view(k), world.nonlinear
-    if "nonlinear-system" in here:
-        if system is not None:
-            raise InputError(f"the system is {world.system} already", "Keep one.")
-        system = bent(world.n_latent, here["nonlinear-system"].size)
+    here = site(world, k, departures)
+    view, local = world.view(k), here.world(world)
+    bend = here.size("nonlinear-system")
+    system = local.nonlinear if bend is None else bent(world.n_latent, bend)
     cases = [
         (regime, dose) for regime in sizes for dose in range(1 if regime == CONTROL else doses)
     ]
@@ -115,17 +114,21 @@ def draw_rows(
     tables, subjects = [], list[AnyArray]()
     for (regime, dose), own in zip(cases, streams, strict=True):
         rng = np.random.default_rng(own)
-        law = world.regime(k, None if regime == CONTROL else regime, dose, system=system)
+        label = None if regime == CONTROL else here.means.get(regime, regime)
+        law = local.regime(k, label, dose, system=system)
         E = _noise(here, sizes[regime], world.n_latent, noise, rng)
-        if "subjects" in here:
-            E, codes = _with_subjects(E, here["subjects"], stream("subjects", len(subjects)))
+        if "subjects" in here.departures:
+            E, codes = _with_subjects(
+                E, here.departures["subjects"], stream("subjects", len(subjects))
+            )
             subjects.append(np.array([f"{regime}-{dose + 1}-{code + 1}" for code in codes]))
         tables.append(rows_from_noise(law, E, rng))
     rngs = {name: stream(name) for name in _SENSORS}
     tables = _sensed(here, tables, rngs)
     batch = None
-    if "batch-offsets" in here:
-        own_offsets = Batches(here["batch-offsets"].size, "apart", count=1)
+    offsets = here.size("batch-offsets")
+    if offsets is not None:
+        own_offsets = Batches(offsets, "apart", count=1)
         tables, _ = _in_batches(tables, own_offsets, rngs["batch-offsets"])
     if batches is not None:
         tables, names = _in_batches(tables, batches, rngs["batches"])
@@ -135,22 +138,21 @@ def draw_rows(
     return Rows(view.name, len(view.nodes), tuple(cases), tuple(tables), batch, subject)
 
 
-def _noise(here: Own, n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
+def _noise(here: Site, n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:
     """Noise of variance 1, shape (n, p), with the tails and the autocorrelation of the site."""
     E: FloatArray
-    if "t-noise" in here:
-        df = here["t-noise"].size
+    df, s = here.size("t-noise"), here.size("lognormal-noise")
+    if df is not None:
         E = np.sqrt((df - 2) / df) * rng.standard_t(df, (n, p))
-    elif "lognormal-noise" in here:
-        s = here["lognormal-noise"].size
+    elif s is not None:
         # The variance of exp(s z) is exp(s²) (exp(s²) − 1), its mean exp(s² / 2).
         E = np.exp(s * rng.standard_normal((n, p)) - s**2 / 2) - 1
         E /= np.sqrt(np.expm1(s**2))
     else:
         E = standard_noise(n, p, noise, rng)
-    if "autocorrelation" not in here:
+    r = here.size("autocorrelation")
+    if not r:
         return E
-    r = here["autocorrelation"].size
     # Here because scipy.signal takes half a second to import.
     from scipy.signal import lfilter
 
@@ -173,19 +175,20 @@ def _with_subjects(
 
 
 def _sensed(
-    here: Own, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
+    here: Site, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
 ) -> list[FloatArray]:
     """What the sensors make of the features: saturation, gains, noise."""
-    if "nonlinear-sensors" in here:
-        spread, bend = tables[0].std(axis=0), here["nonlinear-sensors"].size
+    bend, drift = here.size("nonlinear-sensors"), here.size("gain-drift")
+    if bend is not None:
+        spread = tables[0].std(axis=0)
         tables = [spread * saturated(x / spread, bend) for x in tables]
-    if "gain-drift" in here:
-        drift, rng = here["gain-drift"].size, rngs["gain-drift"]
+    if drift is not None:
+        rng = rngs["gain-drift"]
         tables = [x * (1 + drift * rng.standard_normal(x.shape[1])) for x in tables]
     clean, m = float(np.mean(np.var(tables[0], axis=0))), tables[0].shape[1]
     for name in ("sensor-noise", "uneven-sensors"):
-        if name in here:
-            rng, departure = rngs[name], here[name]
+        if name in here.departures:
+            rng, departure = rngs[name], here.departures[name]
             # The noise variance of each sensor, as a share of the features' mean variance.
             shares = np.full(m, departure.size)
             if name == "uneven-sensors":
@@ -210,13 +213,14 @@ def _in_batches(
 
 
 def _recorded(
-    here: Own, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
+    here: Site, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
 ) -> list[FloatArray]:
     """Rows as they stand in the table: outliers, missing cells."""
-    if "outliers" in here:
-        hit, rng = here["outliers"], rngs["outliers"]
-        tables = [np.where(rng.random((len(x), 1)) < hit.size, hit.second * x, x) for x in tables]
-    if "missing" in here:
-        lost, rng = here["missing"].size, rngs["missing"]
-        tables = [np.where(rng.random(x.shape) < lost, np.nan, x) for x in tables]
+    share, missing = here.size("outliers"), here.size("missing")
+    if share is not None:
+        factor, rng = here.departures["outliers"].second, rngs["outliers"]
+        tables = [np.where(rng.random((len(x), 1)) < share, factor * x, x) for x in tables]
+    if missing is not None:
+        rng = rngs["missing"]
+        tables = [np.where(rng.random(x.shape) < missing, np.nan, x) for x in tables]
     return tables

@@ -215,3 +215,15 @@ class Batches:
     def sizes(n: int, members: Sequence[int]) -> list[int]:
         """How many of n rows are in each batch."""
         return [len(part) for part in np.array_split(np.arange(n), len(members))]
+
+    def moments(
+        self, draw: Callable[[int], Moments], n: int, members: Sequence[int], offsets: FloatArray
+    ) -> Moments:
+        """Moments of n rows in some batches; `draw` gives those of rows without offsets."""
+        found = {}
+        for batch, size in zip(members, self.sizes(n, members), strict=True):
+            if size:
+                m = draw(size)
+                mean = m.mean + offsets[batch]
+                found[f"b{batch + 1}"] = Moments(size, mean, m.covariance)
+        return Moments.of_batches(found) if self.told else reduce(Moments.merge, found.values())
