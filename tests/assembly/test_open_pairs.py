@@ -47,13 +47,14 @@ def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explain
     assert text.count("log Bayes factor") == 1
 
 
-@pytest.mark.parametrize("said", [-4.0, 0.4, 5.0])
+@pytest.mark.parametrize("said", [-4.0, 2.0, 5.0])
 def test_evidence_is_a_log_bayes_factor_without_the_prior_and_called_so(said):
     order = assemble([client("north", [[0, said], [-9, 0]])])
     pair = order.indices("pump", "valve")
     (claims,) = order.said.claims
-    assert claims.log_factor[0, 1] == pytest.approx(said, abs=0.01)
-    assert order.table.evidence[pair] == pytest.approx(said, abs=0.1)
+    assert claims.log_factor[0, 1] == pytest.approx(said, abs=0.03)
+    # Some effects are too small to see, which bounds what speaks against.
+    assert order.table.evidence[pair] == pytest.approx(np.log(0.98 * np.exp(said) + 0.02), abs=0.1)
     text = str(order.explain("pump", "valve"))
     assert "log Bayes factor" in text
     assert "odds" not in text
