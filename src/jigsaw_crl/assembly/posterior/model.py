@@ -38,9 +38,9 @@ __all__ = ["OrderModel", "too_many_causes"]
 COVER_SHARES, PRIOR_COVERS = (0.8, 0.18, 0.02), 10.0
 VISIBLE_SHARES = (0.6, 0.4)
 IMPLIED_COST = 0.6
-# Implied pairs: prior share of invisible effects, worth ten pairs; beyond an invisible part nothing
-# is expected. A share for each label gave the same E1 (.7597, 96 worlds of 12 families).
-INVISIBLE, PRIOR_PAIRS, EXCUSED = 0.08, 10.0, 0.9
+# Implied pairs: prior share of invisible effects, worth ten pairs; a label's own share is shrunk to
+# the study's with the weight of three pairs; beyond an invisible part nothing is expected.
+INVISIBLE, PRIOR_PAIRS, ROW_PAIRS, EXCUSED = 0.08, 10.0, 3.0, 0.9
 # A common ancestor that is hidden from a client shows there with this probability, as a district or
 # looking like ancestry; otherwise its effects are too small to see.
 SHOWS = 0.9
@@ -148,10 +148,10 @@ def _invisible_share(
     """Probability that each pair's effect is invisible if it is implied, and which are excused.
 
     An effect through z is a product: beyond an invisible part nothing is expected of the whole
-    (excused, at no cost). Otherwise the share of invisible pairs among those that would be implied.
-    "Would be" follows evidence that would pay for a cover as well as the last orders, so that a
-    chain that was cut can heal. Only pairs that two clients saw count: where each pair has one
-    client, one false cover would excuse the next.
+    (excused, at no cost). Otherwise the share of invisible pairs among those that its row or column
+    would imply, shrunk to the study's share. "Would imply" follows evidence that would pay for a
+    cover as well as the last orders, so that a chain that was cut can heal. Only pairs that two
+    clients saw count: where each pair has one client, one false cover would excuse the next.
     """
     seen = [x + np.log(w) for x, w in zip(pooled.ancestor, visible, strict=False)]
     off = ~np.eye(len(direct), dtype=bool)
@@ -165,8 +165,13 @@ def _invisible_share(
     excused = through & chain
     counted = boolean_product(chain, chain) & chain & ~excused & twice
     missing = counted & hidden
-    share = (missing.sum() + PRIOR_PAIRS * INVISIBLE) / (counted.sum() + PRIOR_PAIRS)
-    return np.where(excused, EXCUSED, share), excused
+    study = (missing.sum() + PRIOR_PAIRS * INVISIBLE) / (counted.sum() + PRIOR_PAIRS)
+    row, column = (
+        (missing.sum(axis=i) + ROW_PAIRS * study) / (counted.sum(axis=i) + ROW_PAIRS)
+        for i in (1, 0)
+    )
+    own = np.clip(np.fmax(row[:, None], column[None, :]), 0.01, 0.8)
+    return np.where(excused, EXCUSED, own), excused
 
 
 def _doubted(evidence: FloatArray, cause: CommonCause | None, shares: Shares) -> FloatArray:
