@@ -12,6 +12,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import (
     CycleError,
     PartialOrder,
+    boolean_product,
     greedy_order,
     strongly_connected,
     transitive_closure,
@@ -140,3 +141,14 @@ def test_the_greedy_order_adds_pairs_by_weight_while_their_closure_gains(seed, p
         if not np.diagonal(tried).any() and weight[tried & ~order].sum() > 0:
             order = tried
     np.testing.assert_array_equal(greedy_order(weight), order)
+
+
+def test_products_of_many_elements_are_those_of_few(monkeypatch):
+    """Sparse relations take another way, on either side."""
+    rng = np.random.default_rng(0)
+    sparse, full = rng.random((320, 320)) < 0.01, rng.random((320, 320)) < 0.9
+    sides = ((sparse, full), (full, sparse), (sparse, sparse))
+    found = [boolean_product(*pair) for pair in sides]
+    monkeypatch.setattr("jigsaw_crl.base.order.LARGE", 1_000)
+    for one, pair in zip(found, sides, strict=True):
+        assert np.array_equal(one, boolean_product(*pair))
