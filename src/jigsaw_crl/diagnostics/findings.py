@@ -218,6 +218,11 @@ WARNINGS = {
     ),
 }
 INFORMATION = {
+    "like-regimes": (
+        "the regime cannot be told from {other!r}, though both differ from the control: they may "
+        "be one intervention under two labels, or act on one pathway",
+        "Check the labels. Rows of these two regimes do not tell which comes first.",
+    ),
     "leaning-lines": (
         "the line of this target leans on that of another target by more than a linear system "
         "with these latents explains",

@@ -8,7 +8,9 @@ difference of two means:
 - if neither the largest nor the smallest eigenvalue of M leaves its null, nor the shift of the
   mean, the regime is too weak to see;
 - if the second largest or second smallest eigenvalue does, the regime moves more than one node.
-  A shift of the mean is no such direction.
+  A shift of the mean is no such direction;
+- if neither does of one regime against another, though both differ clearly from the control, the
+  two are alike.
 
 Differences are strengths: 1 is the edge of chance, and a strength grows as the square root of the
 number of rows. Exact moments are taken about the control's mean, where a shift is one more part of
@@ -39,6 +41,10 @@ __all__ = ["SAME_ROWS", "check_regimes", "same_rows"]
 # left out only when it exceeds the edge of chance by half. The same holds for a single feature that
 # differs from the control.
 CLEARLY = 1.5
+# Two regimes of this strength that move different directions are told apart: their contrast is at
+# least 1/√2 as strong as the weaker one. Regimes of fewer rows than so many times the latents fit
+# many laws, and are not compared.
+TELLING, FEW_ROWS = 2.0, 10
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
 
@@ -88,6 +94,8 @@ def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str
     named_copies = {f.regime for f in copies}
     weak = {x: s for x, s in strength.items() if s <= 1 and x not in named_copies}
     findings += _weak(client, weak, everything=len(weak) == len(strength))
+    if not rows.exact:
+        findings += _alike(client, rows, own, level)
     if len(several) >= 2:
         findings += _swapped_control(client, rows, values, level)
     return findings, strength
@@ -159,6 +167,33 @@ def _copies(client: Client) -> Iterator[Finding]:
         place = {"client": client.name, "regime": label}
         for other in [other for other, twin in named[:i] if same_rows(m, twin)][:1]:
             yield finding("duplicated-regime", 0.0, SAME_ROWS, other=other, **place)
+
+
+def _alike(client: Client, white: White, strength: FloatArray, level: float) -> Iterator[Finding]:
+    """Findings about regimes of two labels that cannot be told from each other.
+
+    Each regime is compared with the nearest one before it.
+    """
+    named, M, d = client.named_regimes[1:], white.M, white.d
+    for i in range(1, len(M)):
+        off = np.sum((M[:i] - M[i]) ** 2, axis=(1, 2)) + np.sum((d[:i] - d[i]) ** 2, axis=1)
+        j = int(off.argmin())
+        (label, own), (other, base) = named[i], named[j]
+        clear = min(strength[i], strength[j]) > TELLING and white.errors.known[[i, j]].all()
+        clear &= min(own.n or 0, base.n or 0) >= FEW_ROWS * white.dimension
+        if label == other or not clear or same_rows(own, base):
+            continue
+        root = inverse_square_root(M[j])
+        ends = np.array(_interval(white, base, own, level))
+        step = root @ (d[i] - d[j])
+        edge = shift_edge(len(step), (base.n or 0) - 1, level)
+        apart = max(
+            float(beyond(np.linalg.eigvalsh(root @ M[i] @ root), ends)),
+            float(np.sqrt(step @ step / white.errors.between(i, j) / edge)),
+        )
+        if apart <= 1:
+            words = {"client": client.name, "regime": label, "other": other}
+            yield finding("like-regimes", apart, 1.0, **words)
 
 
 def same_rows(a: Moments, b: Moments) -> bool:
