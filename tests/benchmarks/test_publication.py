@@ -74,7 +74,7 @@ def test_a_published_cell_comes_out_again_from_its_seeds(kind, key, n, method, t
     kept = published(kind).loc[(key, n, method)]
     plan = plan_of(kind, quick=False, methods=(method,), only=[key])
     plan = replace(plan, sizes=(n,), replicates=int(kept["replicates"]))
-    made = reproduce.run_plan(plan, tmp_path, workers=2).pages.results
+    made = reproduce.run_plan(plan, tmp_path, workers=2).results
     found = pages.read_results(made).loc[(key, n, method)]
     assert found["clients"] == kept["clients"]
     if method == "paper":

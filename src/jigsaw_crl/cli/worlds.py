@@ -143,7 +143,7 @@ def reproduce(
     """
     from jigsaw_crl.truth.experiments.reproduce import run
 
-    done = run(
+    made = run(
         what,
         out=out,
         quick=quick,
@@ -152,6 +152,5 @@ def reproduce(
         only=only or (),
         force=force,
     )
-    made = done.pages
     document = {"page": str(made.page), "pictures": [str(p) for p in made.pictures]}
     emit(as_json, document, f"written to {made.page}")

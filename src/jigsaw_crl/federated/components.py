@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.event_type import EventType
@@ -38,7 +38,6 @@ from nvflare.widgets.fed_event import FED_EVENT_TOPIC
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.kits import certificate_digest
-from jigsaw_crl.federated.round import Gathering, begin_round, end_round
 from jigsaw_crl.federated.running import ANSWER, META_AGAIN, META_ROUND, META_STATE, ROUND, TASK
 from jigsaw_crl.federated.settings import (
     CoordinatorSettings,
@@ -47,6 +46,9 @@ from jigsaw_crl.federated.settings import (
     coordinator_settings,
     site_settings,
 )
+
+if TYPE_CHECKING:
+    from jigsaw_crl.federated.round import Gathering
 
 _POLL = 0.2
 _FAILURES = frozenset(
@@ -105,6 +107,8 @@ class GatherFragments(Controller):
         self.gathering: Gathering | None = None
 
     def start_controller(self, fl_ctx: FLContext) -> None:
+        from jigsaw_crl.federated.round import Gathering  # sites start faster without assembly
+
         asked = self.options
         try:
             self.gathering = Gathering.open(
@@ -234,6 +238,8 @@ class Guard(FLComponent):
 
     def _submitted(self, fl_ctx: FLContext) -> None:
         """Refuse a round that may not be run; write the state of one that may."""
+        from jigsaw_crl.federated.round import begin_round  # as above
+
         meta = fl_ctx.get_prop(FLContextKey.JOB_META)
         if META_ROUND not in meta:
             return
@@ -245,6 +251,8 @@ class Guard(FLComponent):
 
     def _ended(self, fl_ctx: FLContext) -> None:
         """End a round whose process did not, and put its state where the submitter finds it."""
+        from jigsaw_crl.federated.round import end_round  # as above
+
         job = (fl_ctx.get_prop(FLContextKey.EVENT_DATA) or {}).get(JobMetaKey.JOB_ID.value)
         manager = fl_ctx.get_engine().get_component(SystemComponents.JOB_MANAGER)
         meta = manager.get_job(job, fl_ctx).meta if job else {}

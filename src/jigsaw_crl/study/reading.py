@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -235,7 +235,10 @@ def _given(**asked: Any) -> dict[str, Any]:
 
 
 def table_of(data: DataFile, reading: Reading) -> Table:
-    """The rows of a client's file, by its ending; readers are imported for their own formats."""
+    """The rows of a client's file, by its ending; readers are imported for their own formats.
+
+    The arrays of an archive may also be moments: `_read` looks at them first.
+    """
     folded = data.path.name.casefold()
     if data.handle is None or folded.endswith(".parquet"):
         from jigsaw_crl.study.arrow import parquet_table
@@ -245,8 +248,6 @@ def table_of(data: DataFile, reading: Reading) -> Table:
         from jigsaw_crl.study.delimited import csv_table
 
         return csv_table(data, reading)
-    if folded.endswith(".npz"):
-        return npz_table(data, reading, read_arrays(data, reading))
     if folded.endswith(".h5ad"):
         from jigsaw_crl.study.h5ad import h5ad_table
 
@@ -324,14 +325,16 @@ def _read(
     data: DataFile, reading: Reading, collecting: Collect
 ) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
     """One client, findings, and columns to ignore that it lacks; None if problems leave none."""
+    make: Callable[[DataFile, Reading], Table] = table_of
     if data.path.name.casefold().endswith(".npz") and data.handle is not None:
         arrays = read_arrays(data, reading)
         if is_moments_file(set(arrays)):
             return read_moments(data, arrays, reading), [], ()
+        make = partial(npz_table, arrays=arrays)
     for _ in range(MOST_SPOILT):
         before = len(reading.problems)
         try:
-            table = table_of(data, reading).without_codes()
+            table = make(data, reading).without_codes()
             found = read_table(table, collecting)
             return None if found is None else (*found, table.lacking)
         except InputError as error:

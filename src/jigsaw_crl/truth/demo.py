@@ -21,21 +21,15 @@ from jigsaw_crl.report.contents import relation_no_client_states
 from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
+from jigsaw_crl.truth.datasets import LIGHT_TUNNEL_EDGES, VARIABLES
 from jigsaw_crl.truth.metrics import global_f1, scored_pairs
 from jigsaw_crl.truth.simulate import World, world_from_graph
 
 SEED = 1
 ROWS = 20_000
 
-ACTUATORS = ("red", "green", "blue", "pol_1", "pol_2")
-# Cause, effect, weight.
-EDGES = (
-    ("blue", "green", 0.8),
-    ("blue", "pol_2", -0.6),
-    ("green", "red", 0.9),
-    ("green", "pol_2", 0.7),
-    ("pol_1", "red", -0.8),
-)
+# Weights of the tunnel's edges.
+WEIGHTS = (0.8, -0.6, 0.9, 0.7, -0.8)
 # No lab has both blue and red: that blue is an ancestor of red follows from several labs together.
 LABS = {
     "Aarhus": ("blue", "green", "pol_1", "pol_2"),
@@ -86,11 +80,11 @@ def light_tunnel(seed: int = SEED) -> World:
     >>> sorted(world.order.ancestors("red"))
     ['blue', 'green', 'pol_1']
     """
-    A = np.zeros((len(ACTUATORS), len(ACTUATORS)))
-    for cause, effect, weight in EDGES:
-        A[ACTUATORS.index(effect), ACTUATORS.index(cause)] = weight
+    A = np.zeros((len(VARIABLES), len(VARIABLES)))
+    for (cause, effect), weight in zip(LIGHT_TUNNEL_EDGES, WEIGHTS, strict=True):
+        A[VARIABLES.index(effect), VARIABLES.index(cause)] = weight
     return world_from_graph(
-        A, list(LABS.values()), SENSORS, seed, names=ACTUATORS, client_names=list(LABS)
+        A, list(LABS.values()), SENSORS, seed, names=VARIABLES, client_names=list(LABS)
     )
 
 

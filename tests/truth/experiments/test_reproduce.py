@@ -111,14 +111,14 @@ def test_every_method_gets_the_same_data(tmp_path, monkeypatch):
     assert [row["method"] for row in rows] == ["paper", "null-cone"] * 2
     assert seen[-1] == seen[-2]
     assert rows[0]["e1"] == rows[1]["e1"]
-    assert "null-cone: mean ± s.e. (runs)" in result.pages.page.read_text()
+    assert "null-cone: mean ± s.e. (runs)" in result.page.read_text()
 
 
 # -- pages ----------------------------------------------------------------------------------------
 
 
 def test_figures_have_a_picture_per_scenario_and_the_population_is_exact(finished):
-    made = finished[1].pages
+    made = finished[1]
     assert [p.name for p in made.pictures] == ["A-gaussian.png", "A-laplace.png"]
     assert all(p.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for p in made.pictures)
     text = made.page.read_text()
@@ -129,9 +129,9 @@ def test_figures_have_a_picture_per_scenario_and_the_population_is_exact(finishe
 @pytest.mark.slow
 def test_tables_show_our_mean_and_the_printed_number(tmp_path):
     result = reproduce.run_plan(tiny("tables"), tmp_path)
-    text = result.pages.page.read_text()
+    text = result.page.read_text()
     # The world is in Table 1 only.
-    assert [picture.name for picture in result.pages.pictures] == ["table-1.png"]
+    assert [picture.name for picture in result.pictures] == ["table-1.png"]
     assert "![Table 1: sensitivity to p](table-1.png)" in text
     assert "Table 2" not in text
     assert "| p10-K15-q0.6-gaussian | Runtime (s) | ∞ | 0.17 |" in text
@@ -143,7 +143,7 @@ def test_tables_show_our_mean_and_the_printed_number(tmp_path):
 
 
 def test_the_page_is_made_from_the_results_file_alone(finished, tmp_path):
-    made = finished[1].pages
+    made = finished[1]
     cells = pages.read_results(made.results)
     again = pages.write_pages(cells, "figures", tmp_path)
     assert again.results.read_bytes() == made.results.read_bytes()

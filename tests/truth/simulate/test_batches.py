@@ -34,7 +34,7 @@ def test_the_learner_may_not_be_told():
         for b in told.control.batches
     )
     np.testing.assert_allclose(
-        untold.control.n * untold.control.covariance,
+        untold.control.uncounted().n * untold.control.covariance,
         told.control.n * told.control.covariance + between,
     )
 

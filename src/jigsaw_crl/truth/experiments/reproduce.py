@@ -8,7 +8,6 @@ signature; all get the same data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from hashlib import sha256
@@ -56,14 +55,6 @@ METHODS: dict[str, Callable[[Sequence[Client], float | None, int], tuple[Any, An
     "null-cone": _null_cone,
 }
 """From clients, τ and the search budget to an order and the clients' fragments."""
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """Files of a finished run: every replicate as CSV, and the pages made of them."""
-
-    csv: Path
-    pages: Pages
 
 
 @cache
@@ -127,7 +118,7 @@ def run(
     methods: tuple[str, ...] = ("paper", "null-cone"),
     only: Sequence[str] = (),
     force: bool = False,
-) -> Reproduction:
+) -> Pages:
     """Reproduce the paper's figures or tables, all of them or the parts `only` (see `plan_of`).
 
     An interrupted run resumes when it is called again with the same folder. A method can be added
@@ -150,7 +141,7 @@ def run(
     return run_plan(plan, folder, workers=workers)
 
 
-def run_plan(plan: Plan, folder: Path, *, workers: int = 1) -> Reproduction:
+def run_plan(plan: Plan, folder: Path, *, workers: int = 1) -> Pages:
     """Run the missing tasks of a plan, then write its pages."""
     store = folder / REPLICATES
     with writable(store, "the folder"):
@@ -173,7 +164,7 @@ def run_plan(plan: Plan, folder: Path, *, workers: int = 1) -> Reproduction:
         budget=plan.budget, candidates=len(plan.grid), tuned_on=plan.calibration_runs
     )
     write_text(folder / "replicates.csv", rows.to_csv(index=False))
-    return Reproduction(folder / "replicates.csv", write_pages(summarise(rows), plan.kind, folder))
+    return write_pages(summarise(rows), plan.kind, folder)
 
 
 def _tau(task: Task, found: pd.DataFrame) -> float | None:

@@ -19,8 +19,7 @@ from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_gr
 from jigsaw_crl.truth.simulate.departures import DEPARTURES, Departure
 from jigsaw_crl.truth.simulate.graphs import FAMILIES, SETTINGS
 from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
-from jigsaw_crl.truth.simulate.rows import Rows
-from jigsaw_crl.truth.simulate.sampling import Batches
+from jigsaw_crl.truth.simulate.rows import Batches, Rows
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 from jigsaw_crl.truth.simulate.systems import SYSTEMS
 from jigsaw_crl.truth.simulate.views import TrueEffects, Truth

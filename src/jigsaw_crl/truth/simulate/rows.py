@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.truth.simulate.departures import Departure, Site, site
-from jigsaw_crl.truth.simulate.sampling import Batches, Noise, rows_from_noise, standard_noise
+from jigsaw_crl.truth.simulate.sampling import Noise, rows_from_noise, standard_noise
 from jigsaw_crl.truth.simulate.systems import bent, saturated
 
 if TYPE_CHECKING:
@@ -33,6 +34,68 @@ _SENSORS = {
     "subjects": 115,
     "batch-offsets": 116,
 }
+
+
+LAYOUTS = {name: name for name in ("own", "apart", "crossed")}
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of rows, each with an offset of its own in every feature.
+
+    Parameters
+    ----------
+    offset : float
+        Standard deviation of the offsets, in standard deviations of the feature in the control.
+    layout : {"own", "apart", "crossed"}
+        - "own": every regime has a batch of its own, with an equal share of the control rows;
+        - "apart": every regime has a batch of its own without control rows, and the control rows
+          are spread over `count` other batches;
+        - "crossed": each of `count` batches has an equal share of every regime.
+    count : int
+    told : bool
+        False if the learner does not know which row is in which batch.
+
+    Examples
+    --------
+    >>> import jigsaw_crl as jc
+    >>> batches = jc.simulate.Batches(0.3, "crossed", count=4)
+    >>> world = jc.simulate.setting("A", 0)
+    >>> world.client(0, 1_000, batches=batches).batches
+    ('b1', 'b2', 'b3', 'b4')
+    """
+
+    offset: float
+    layout: str = "own"
+    count: int = 12
+    told: bool = True
+
+    def __post_init__(self) -> None:
+        choose(self.layout, LAYOUTS, "layout of batches")
+        if not 0 <= self.offset < np.inf:
+            raise InputError(f"an offset cannot be {self.offset}", "Pass a size of at least 0.")
+        if self.count < 1:
+            raise InputError(f"there cannot be {self.count} batches", "Pass at least 1.")
+
+    def moved(
+        self, tables: list[FloatArray], rng: np.random.Generator
+    ) -> tuple[list[FloatArray], list[AnyArray]]:
+        """Rows of all regimes, the control first, with the offsets of their batches; and these."""
+        regimes, count = len(tables) - 1, self.count
+        members = [range(i, i + 1) for i in range(-1, regimes)]
+        members[0] = range(regimes) if self.layout == "own" else range(regimes, regimes + count)
+        if self.layout == "crossed":
+            members = [range(count)] * len(tables)
+        spread = tables[0].std(axis=0)
+        total = 1 + max(own[-1] for own in members)
+        offsets = self.offset * spread * rng.standard_normal((total, len(spread)))
+        # The rows of a regime are spread evenly over its batches.
+        codes = [
+            np.repeat(own, [len(part) for part in np.array_split(x, len(own))])
+            for x, own in zip(tables, members, strict=True)
+        ]
+        moved = [x + offsets[c] for x, c in zip(tables, codes, strict=True)]
+        return moved, [np.array([f"b{batch + 1}" for batch in c]) for c in codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +192,9 @@ def draw_rows(
     offsets = here.size("batch-offsets")
     if offsets is not None:
         own_offsets = Batches(offsets, "apart", count=1)
-        tables, _ = _in_batches(tables, own_offsets, rngs["batch-offsets"])
+        tables, _ = own_offsets.moved(tables, rngs["batch-offsets"])
     if batches is not None:
-        tables, names = _in_batches(tables, batches, rngs["batches"])
+        tables, names = batches.moved(tables, rngs["batches"])
         batch = tuple(names) if batches.told else None
     tables = _recorded(here, tables, rngs)
     subject = tuple(subjects) or None
@@ -196,20 +259,6 @@ def _sensed(
                 shares = departure.second * uneven / uneven.mean()
             tables = [x + np.sqrt(clean * shares) * rng.standard_normal(x.shape) for x in tables]
     return tables
-
-
-def _in_batches(
-    tables: list[FloatArray], batches: Batches, rng: np.random.Generator
-) -> tuple[list[FloatArray], list[AnyArray]]:
-    """Rows with the offsets of their batches, and the batch of each row."""
-    regimes = len(tables) - 1
-    offsets = batches.offsets(regimes, tables[0].std(axis=0), rng)
-    codes = []
-    for regime, x in enumerate(tables, -1):
-        members = batches.members(regime, regimes)
-        codes.append(np.repeat(members, batches.sizes(len(x), members)))
-    moved = [x + offsets[c] for x, c in zip(tables, codes, strict=True)]
-    return moved, [np.array([f"b{batch + 1}" for batch in c]) for c in codes]
 
 
 def _recorded(

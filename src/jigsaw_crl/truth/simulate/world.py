@@ -17,10 +17,9 @@ from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.departures import Departure
 from jigsaw_crl.truth.simulate.interventions import Intervention
-from jigsaw_crl.truth.simulate.rows import Rows, draw_rows
+from jigsaw_crl.truth.simulate.rows import Batches, Rows, draw_rows
 from jigsaw_crl.truth.simulate.sampling import (
     NOISES,
-    Batches,
     Regime,
     population,
     sample_moments,
@@ -32,7 +31,7 @@ from jigsaw_crl.truth.simulate.views import TrueEffects, Truth, View, true_effec
 SampleSizes = int | Mapping[str, int] | None
 
 # Independent streams of random numbers, told apart by a number behind the seed.
-_CHANGES, _SAMPLES, _OFF_TARGET, _OFFSETS, _SIGNS = 101, 102, 105, 106, 107
+_CHANGES, _SAMPLES, _OFF_TARGET, _SIGNS = 101, 102, 105, 107
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,41 +179,26 @@ class World:
         doses : int
             Regimes per label, each with its own draw of the intervention.
         batches : Batches, optional
-            Batches of rows whose means are offset; not for exact moments.
+            Batches of rows whose means are offset; not for exact moments. Rows are then drawn and
+            summed.
         departures : iterable of Departure or str, optional
-            Departures from the model, such as "autocorrelation=0.8"; not for exact moments. Rows
-            are then drawn and summed.
+            Departures from the model, such as "autocorrelation=0.8"; likewise.
         """
         departures = tuple(departures)
-        if departures or self.system != "linear":
+        if departures or batches or self.system != "linear":
             given: dict[str, Any] = {"labels": labels, "doses": doses, "batches": batches}
             rows = self.sample(k, n_samples, noise, seed, departures=departures, **given)
             return rows.to_client()
         view, family = self.view(k), choose(noise, NOISES, "noise family")
         chosen = self._chosen(k, labels)
         sizes = self._sizes(k, n_samples, chosen, doses)
-        count, offsets = len(chosen) * doses, np.zeros((0, 0))
         root = np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k])
-        streams = iter(root.spawn(1 + count))
-        if batches is not None:
-            rng = np.random.default_rng([seed, self.seed, _OFFSETS, k])
-            spread = np.sqrt(np.diagonal(population(self.regime(k)).covariance))
-            offsets = batches.offsets(count, spread, rng)
+        streams = iter(root.spawn(1 + len(chosen) * doses))
 
         def moments(label: str | None, dose: int = 0) -> Moments:
             regime, n = self.regime(k, label, dose), sizes[label or CONTROL]
             rng = np.random.default_rng(next(streams))
-            if n is None:
-                return population(regime)
-            if batches is None:
-                return sample_moments(regime, n, family, rng)
-            position = -1 if label is None else chosen.index(label) * doses + dose
-            return batches.moments(
-                lambda size: sample_moments(regime, size, family, rng),
-                n,
-                batches.members(position, count),
-                offsets,
-            )
+            return population(regime) if n is None else sample_moments(regime, n, family, rng)
 
         control = moments(None)
         regimes = {label: [moments(label, dose) for dose in range(doses)] for label in chosen}
