@@ -207,6 +207,10 @@ class Guard(FLComponent):
 
     def __init__(self) -> None:
         super().__init__()
+        # Loaded at the start, because requests do not wait; and only here, because sites need none.
+        from jigsaw_crl.federated.round import begin_round, end_round
+
+        self.begin_round, self.end_round = begin_round, end_round
         self.watching = False
         # Sites whose process of a job has failed, by job.
         self.lost: dict[str, set[str]] = {}
@@ -238,28 +242,24 @@ class Guard(FLComponent):
 
     def _submitted(self, fl_ctx: FLContext) -> None:
         """Refuse a round that may not be run; write the state of one that may."""
-        from jigsaw_crl.federated.round import begin_round  # as above
-
         meta = fl_ctx.get_prop(FLContextKey.JOB_META)
         if META_ROUND not in meta:
             return
         try:
             settings = coordinator_settings(_local(fl_ctx))
-            begin_round(settings, meta[META_ROUND], again=meta.get(META_AGAIN) is True)
+            self.begin_round(settings, meta[META_ROUND], again=meta.get(META_AGAIN) is True)
         except InputError as error:
             fl_ctx.set_prop(FLContextKey.JOB_BLOCK_REASON, str(error), private=True, sticky=False)
 
     def _ended(self, fl_ctx: FLContext) -> None:
         """End a round whose process did not, and put its state where the submitter finds it."""
-        from jigsaw_crl.federated.round import end_round  # as above
-
         job = (fl_ctx.get_prop(FLContextKey.EVENT_DATA) or {}).get(JobMetaKey.JOB_ID.value)
         manager = fl_ctx.get_engine().get_component(SystemComponents.JOB_MANAGER)
         meta = manager.get_job(job, fl_ctx).meta if job else {}
         if META_ROUND not in meta:
             return
         settings = coordinator_settings(_local(fl_ctx))
-        record = end_round(settings, meta[META_ROUND], str(meta.get("status")))
+        record = self.end_round(settings, meta[META_ROUND], str(meta.get("status")))
         manager.update_meta(job, {META_STATE: record.model_dump()}, fl_ctx)
 
     def site_failed(self, request: Message, engine: Any) -> Message:
