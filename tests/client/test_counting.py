@@ -46,10 +46,17 @@ def counts(client: jc.Client) -> list[tuple[float, float]]:
     return [(m.counted.mean, m.counted.covariance) for m in regimes]
 
 
-@pytest.mark.parametrize("n", [300, 1000, 4000])
-def test_independent_gaussian_rows_count_in_full(n):
-    for seed in range(12):
-        client = client_of(gaussian, seed, n)
+def shuffled(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Rows that were autocorrelated, in an order that no longer shows it."""
+    return rng.permutation(autocorrelated(rng, n))
+
+
+@pytest.mark.parametrize(
+    ("draw", "n"), [(gaussian, 300), (gaussian, 1000), (gaussian, 4000), (shuffled, 4000)]
+)
+def test_rows_in_an_order_that_shows_nothing_count_in_full(draw, n):
+    for seed in range(8):
+        client = client_of(draw, seed, n)
         assert counts(client) == [(1.0, 1.0)] * 4
         assert client.control.n == client.control.rows == n
 

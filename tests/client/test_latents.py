@@ -11,8 +11,10 @@ import jigsaw_crl as jc
 from jigsaw_crl.client.noise import count_latents
 from jigsaw_crl.moments.regime import Moments
 
+from ..study.tables import client_of
 
-def sampled(
+
+def rows_of(
     latents: int,
     labels: int,
     features: int,
@@ -22,8 +24,8 @@ def sampled(
     noise: float = 0.3,
     uneven: float = 0.0,
     shift: float = 0.0,
-) -> jc.Client:
-    """A client with `latents` latents, of which `labels` are intervened on, and noisy sensors."""
+) -> dict[str, np.ndarray]:
+    """Rows of `latents` latents, of which `labels` are intervened on, and noisy sensors."""
     rng = np.random.default_rng(seed)
     G = rng.normal(size=(features, latents))
     size = noise * np.sqrt(1 + uneven * rng.uniform(-1, 1, features))
@@ -34,9 +36,38 @@ def sampled(
             Z[:, target] = 2 * Z[:, target] + shift
         return Z @ G.T + size * rng.normal(size=(n, features))
 
-    return jc.Client.from_samples(
-        "lab", observational=rows(), interventions={f"z{j}": rows(j) for j in range(labels)}
-    )
+    return {"control": rows(), **{f"z{j}": rows(j) for j in range(labels)}}
+
+
+def sampled(*sizes: int, **options: float) -> jc.Client:
+    return client_of(rows_of(*sizes, **options))
+
+
+ORDER = np.random.default_rng(0).permutation(12)
+VARIANTS = {
+    "smaller units": lambda x: 1e-5 * x,
+    "larger units": lambda x: 1e5 * x,
+    "columns in another order": lambda x: x[:, ORDER],
+    "rows in another order": lambda x: np.random.default_rng(1).permutation(x),
+}
+
+
+@pytest.mark.parametrize("labels_first", [False, True])
+@pytest.mark.parametrize("how", VARIANTS)
+def test_the_number_does_not_depend_on_units_or_on_any_order(how, labels_first):
+    rows = rows_of(6, 4, 12, 1000, 1)
+    names = sorted(rows, reverse=labels_first)
+    again = client_of({name: VARIANTS[how](rows[name]) for name in names})
+    assert again.counted == client_of(rows).counted
+    assert again.n_latent == 6
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_copied_columns_are_no_latents_and_do_not_hide_the_noise(copies):
+    # A copy has the noise of its original once more, which is one direction of larger noise each.
+    rows = rows_of(4, 4, 14, 3000, 3)
+    client = client_of({name: np.hstack([x, x[:, :copies]]) for name, x in rows.items()})
+    assert 4 <= client.n_latent <= 4 + copies
 
 
 def exact(latents: int, labels: int, features: int, noise: float, seed: int) -> jc.Client:
@@ -98,12 +129,14 @@ def test_sensors_of_unequal_noise_do_not_hide_the_number_of_latents():
     assert {c.counted.reason for c in clients} == {"sensors"}
 
 
-def test_too_few_features_cannot_tell_unequal_noise_from_latents_and_the_labels_are_counted():
-    clients = [sampled(6, 6, 9, 5000, seed, noise=2.5, uneven=0.5) for seed in range(12)]
-    assert [c.n_latent for c in clients] == [6] * 12
-    uneven = [c for c in clients if c.counted.reason == "uneven"]
-    assert len(uneven) >= 6
-    assert all(c.counted.visible > 6 for c in uneven)
+@pytest.mark.parametrize(("features", "reason"), [(9, "uneven"), (12, "sensors")])
+def test_loud_sensors_of_unequal_noise_leave_the_number_of_labels(features, reason):
+    """With few features unequal noise looks like latents; with more it is told from them."""
+    clients = [sampled(6, 6, features, 5000, seed, noise=2.5, uneven=0.5) for seed in range(8)]
+    assert [c.n_latent for c in clients] == [6] * 8
+    told = [c for c in clients if c.counted.reason == reason]
+    assert len(told) >= 4
+    assert all((c.counted.visible > 6) == (reason == "uneven") for c in told)
 
 
 @pytest.mark.parametrize("spare", [0, 1])

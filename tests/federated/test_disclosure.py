@@ -213,19 +213,24 @@ def lab(control, regimes, scale=1.0):
     )
 
 
-def test_a_fragment_does_not_depend_on_the_units_of_the_data():
+@pytest.mark.parametrize(
+    ("kind", "noise", "says"), [("soft", 0.3, "sensor-noise"), ("hard", 0.0, '"hard":{')]
+)
+def test_a_fragment_does_not_depend_on_the_units_of_the_data(kind, noise, says):
     """So it reveals no absolute variance, neither in its evidence nor in its findings."""
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 800)
-    noise = np.random.default_rng(0)
+    protocol = jc.simulate.Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(5, 1, 1.0, 18, intervention=protocol, features=2.0)
+    control, regimes = world.rows(0, 800)
+    rng = np.random.default_rng(0)
 
     def noisy(x):
-        return x + 0.3 * noise.standard_normal(x.shape)
+        return x + noise * rng.standard_normal(x.shape)
 
     control, regimes = noisy(control), {label: noisy(x) for label, x in regimes.items()}
     # A power of two changes no digit of the numbers.
-    texts = {jc.recover_fragment(lab(control, regimes, s)).to_json() for s in (1.0, 1024.0, 2**-9)}
-    assert len(texts) == 1
-    assert "sensor-noise" in texts.pop()
+    clients = [lab(control, regimes, s).with_interventions(kind) for s in (1.0, 1024.0, 2**-9)]
+    (text,) = {jc.recover_fragment(client).to_json() for client in clients}
+    assert says in text
 
 
 def test_rounding_keeps_what_the_sampling_error_justifies_and_changes_nothing_twice(pieces):
