@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +44,9 @@ def robustness():
 
 @pytest.fixture(scope="module")
 def measured(robustness):
-    """The score of a departure in a few small studies."""
+    """The score of a departure in a few small studies, computed once."""
 
+    @cache
     def measure(departure, asked="none"):
         cell = robustness.Cell(departure, asked, **SMALL)
         records = [robustness.run_world(cell, "tune", number) for number in WORLDS]

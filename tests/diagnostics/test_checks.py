@@ -250,9 +250,9 @@ def test_pairs_confounded_everywhere_are_named(world):
 @pytest.mark.slow
 def test_the_order_degrades_gracefully_under_sensor_noise():
     scores = {}
-    for share in (0.0, 0.01, 0.05, 0.2):
+    for share in (0.0, 0.05, 0.2):
         scored = []
-        for seed in range(4):
+        for seed in range(3):
             world = jc.simulate.random_world(8, 6, 0.7, seed)
             clients = []
             for k in range(world.n_clients):
@@ -265,6 +265,5 @@ def test_the_order_degrades_gracefully_under_sensor_noise():
             assert len(said) == (world.n_clients if share else 0)
         scores[share] = float(np.mean(scored))
     assert scores[0.0] >= 0.9
-    assert scores[0.01] >= 0.88
     assert scores[0.05] >= 0.85
     assert scores[0.2] >= 0.8

@@ -19,6 +19,7 @@ from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.round import Gathering, RoundRecord, begin_round, end_round
 from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.result import result as results
 
 from .conftest import SITES
 
@@ -101,7 +102,24 @@ def state(settings):
     return document, {site: s.used for site, s in RoundRecord.read(folder).sites.items()}
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    """Without the page, and with one search for the next client: they take most of the time."""
+    page = '<meta name="generator" content="jigsaw-crl test"><p>'
+    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: page)
+    search, known = results.next_client, {}
+
+    def next_client(order, *given, **options):
+        key = order.labels, order.verdicts.tobytes()
+        if key not in known:
+            known[key] = search(order, *given, **options)
+        return known[key]
+
+    monkeypatch.setattr(results, "next_client", next_client)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["kill", "full"])
 def test_a_round_that_fails_at_any_write_can_be_run_again_with_the_same_result(
     kind, settings, texts, tmp_path

@@ -57,11 +57,12 @@ class Hanging:
 
 
 @pytest.mark.parametrize(
-    ("deaf", "status"), [(False, "FINISHED:ABORTED"), (True, "ABORTED AT THE DEADLINE")]
+    ("deaf", "grace", "status"),
+    [(False, 600, "FINISHED:ABORTED"), (True, 0.2, "ABORTED AT THE DEADLINE")],
 )
-def test_a_job_that_hangs_is_aborted_once_at_the_deadline(deaf, status):
+def test_a_job_that_hangs_is_aborted_once_at_the_deadline(deaf, grace, status):
     session = Hanging(deaf)
-    assert wait_for_job(session, "job", 0.1, poll=0.01, grace=0.2) == status
+    assert wait_for_job(session, "job", 0.1, poll=0.01, grace=grace) == status
     assert session.aborted == 1
     assert not RoundEnd("job", status, 1.0).ok
 

@@ -107,21 +107,6 @@ def test_hard_interventions_are_seldom_called_soft():
     assert raised <= 1
 
 
-def test_the_kind_is_said_for_all_or_by_label_and_checked():
-    world = hard_world(715_000)
-    client = world.client(0, n_samples=2_000)
-    label = client.labels[0]
-    assert client.hard == frozenset()
-    assert client.with_interventions("hard").hard == set(client.labels)
-    some = client.with_interventions({label: "hard", "somewhere else": "hard"})
-    assert some.hard == {label}
-    assert some.with_interventions({label: "soft"}).hard == frozenset()
-    with pytest.raises(jc.InputError, match='Use "soft" or "hard"'):
-        client.with_interventions("firm")
-    with pytest.raises(jc.InputError, match="which no client has"):
-        jc.recover([client], interventions={"nowhere": "hard"})
-
-
 def test_labels_of_interventions_follow_the_rule_for_labels():
     client = jc.simulate.setting("A", 0).client(0)
     label = client.labels[0]

@@ -202,8 +202,7 @@ def test_downloads_work_under_the_policy(visit, tunnel, name):
     assert saved.path().read_bytes() == given
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 @pytest.mark.parametrize(
     ("name", "steps"),
     [

@@ -40,8 +40,7 @@ def test_the_table_and_the_picture_say_what_the_loadings_say(visit, sensed):
     assert darkest == f"{most.share:.0%} of {most.sensor} comes from {most.label}"
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
 def test_sensors_are_reachable_and_readable(visit, sensed, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
