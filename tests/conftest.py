@@ -60,6 +60,8 @@ def no_wait_for_the_disk():
 FIRST = "tests/federated/test_live.py"
 # What a file has whose tests share a computed result.
 SHARES = ('scope="module"', "@cache")
+# Its files share the results and the browser of a session.
+TOGETHER = "tests/report/"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -70,13 +72,23 @@ def shares_results(file: str) -> bool:
     return path.is_file() and any(sign in path.read_text("utf-8") for sign in SHARES)
 
 
-def _file(nodeid: str) -> str:
-    return nodeid.split("::", 1)[0]
+def _together(nodeid: str) -> str:
+    """What one worker takes as a whole: a folder, a file or a single test."""
+    file = nodeid.split("::", 1)[0]
+    if file.startswith(TOGETHER):
+        return TOGETHER
+    return file if shares_results(file) else nodeid
 
 
 def pytest_collection_modifyitems(items):
     """The longest first, then files that stay together, then single tests, which fill the gaps."""
-    items.sort(key=lambda x: (_file(x.nodeid) != FIRST, not shares_results(_file(x.nodeid))))
+    first = (FIRST, TOGETHER)
+
+    def place(item):
+        group = _together(item.nodeid)
+        return first.index(group) if group in first else len(first) + (group == item.nodeid)
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -90,7 +102,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return _file(nodeid) if shares_results(_file(nodeid)) else nodeid
+            return _together(nodeid)
 
     # As they were collected, not by the number of tests.
     config.option.loadscopereorder = False

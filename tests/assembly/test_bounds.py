@@ -162,9 +162,3 @@ def test_certificates_under_a_smallest_effect_check_out_and_say_what_rests_on_it
     assert check_certificate(certificate, wide.fragments) == ""
     claimed = replace(certificate, smallest_effect=None)
     assert check_certificate(claimed, wide.fragments) != ""
-
-
-def test_options_of_the_null_cone_method_are_refused_with_the_paper_s(clients):
-    for option in ({"smallest_effect": 0.1}, {"interventions": "hard"}):
-        with pytest.raises(jc.InputError, match="belongs to the null-cone method"):
-            jc.recover(clients, method="paper", **option)

@@ -110,21 +110,6 @@ def test_a_site_that_moved_a_label_the_other_way_is_turned_and_named(world, resu
     assert first.client in note
 
 
-def test_a_site_that_stands_apart_is_set_aside_and_named(world, result):
-    fragments = upwards(world, result)
-    honest = pool_effects(*used(fragments))
-    counts = np.where(honest.known, honest.sites, 0)
-    a, d = np.unravel_index(counts.argmax(), counts.shape)
-    names = result.order.labels[a], result.order.labels[d]
-    liar = next(f for f in fragments if set(names) <= set(f.labels) and f.hard.total.known.any())
-    i, j = liar.index(names[0]), liar.index(names[1])
-    value = liar.hard.total.value.copy()
-    value[i, j] += 2.0
-    lied = pool_effects(*used([fragment_with(f, value) if f is liar else f for f in fragments]))
-    assert any(liar.client in note and names[0] in note for note in lied.notes)
-    assert abs(lied.estimate[a, d] - honest.estimate[a, d]) < 2 * honest.error[a, d]
-
-
 def test_two_sites_that_disagree_get_a_wide_interval_and_a_small_p(result):
     fragments = [f for f in result.fragments.values() if f.hard.total.known.any()][:2]
     shared = sorted(set(fragments[0].labels) & set(fragments[1].labels))[:2]

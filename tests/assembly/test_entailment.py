@@ -110,16 +110,6 @@ def test_verdicts_hold_in_every_order_that_agrees_with_the_statements(labs):
         np.testing.assert_array_equal(no, ~left.any(axis=0))
 
 
-def test_the_only_remaining_candidate_is_the_ancestor():
-    labs = [
-        lab("lab-1", "abd", one_of=[("ab", "d")]),
-        lab("lab-2", "ad", no=[("a", "d")]),
-    ]
-    order = assemble(labs)
-    assert order.verdict("b", "d") is Verdict.ANCESTOR
-    assert "one-of" in order.explain("b", "d").rules
-
-
 def test_a_common_ancestor_of_all_candidates_is_an_ancestor():
     labs = [
         lab("lab-1", "abd", one_of=[("ab", "d")]),

@@ -24,7 +24,7 @@ def random_factors(rng, p, n_scales=2):
     return BayesFactors(scales, ancestor, district, lean + lean.T, single, settled)
 
 
-def same(one, other, tolerance=0.0):
+def assert_same(one, other, tolerance=0.0):
     for name in one.__dataclass_fields__:
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=tolerance)
     shares = (0.5, 0.3, 0.2)
@@ -38,8 +38,8 @@ def test_a_sum_is_the_same_in_any_order_and_without_what_was_added_and_taken_off
     rng = np.random.default_rng(seed)
     parts = [(w, np.arange(p), random_factors(rng, p).averaged()) for w in rng.random(n)]
     total = Pooled.sum(2, p, parts)
-    same(total, Pooled.sum(2, p, parts[::-1]), 1e-10)
-    same(total.minus(parts[:1]), Pooled.sum(2, p, parts[1:]), 1e-10)
+    assert_same(total, Pooled.sum(2, p, parts[::-1]), 1e-10)
+    assert_same(total.minus(parts[:1]), Pooled.sum(2, p, parts[1:]), 1e-10)
 
 
 @given(st.integers(0, 10_000))
@@ -47,7 +47,7 @@ def test_addition_is_the_sum_of_two_clients(seed):
     rng = np.random.default_rng(seed)
     one, other = (random_factors(rng, 4).averaged() for _ in range(2))
     whole = np.arange(4)
-    same(one + other, Pooled.sum(2, 4, [(1.0, whole, one), (1.0, whole, other)]), 1e-12)
+    assert_same(one + other, Pooled.sum(2, 4, [(1.0, whole, one), (1.0, whole, other)]), 1e-12)
 
 
 @given(st.integers(0, 10_000), st.permutations(range(5)))
@@ -69,7 +69,7 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
     np.testing.assert_array_equal(permuted.district_log_factor, factors.district_log_factor[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
     np.testing.assert_allclose(permuted.joint()[1], factors.joint()[1][grid])
-    same(Pooled.sum(2, 5, [(1.0, index, permuted.averaged())]), factors.averaged(), 1e-12)
+    assert_same(Pooled.sum(2, 5, [(1.0, index, permuted.averaged())]), factors.averaged(), 1e-12)
 
 
 def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
