@@ -23,8 +23,12 @@ from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.nullcone.changes import Changes, changes_of
 from jigsaw_crl.nullcone.nonlinear import SHIFTED
+from jigsaw_crl.nullcone.readings import UNSEEN
 
 __all__ = ["read_metric_free"]
+
+# Errors of its largest product from which a target's equation has clearly changed.
+CLEAR = 4.0
 
 
 def read_metric_free(
@@ -57,9 +61,7 @@ def read_metric_free(
     for table in ancestor:
         np.fill_diagonal(table, np.nan)
     settled = ~np.eye(len(value), dtype=bool)
-    # Of what changed in the equation of j, the part that goes with k.
-    whole = np.sqrt(np.sum(np.where(settled, value, 0.0) ** 2, axis=0))
-    shares = Sizes(*(np.where(settled, np.abs(x) / whole, np.nan) for x in (value, error)))
+    shares = _shares(np.where(settled, value, np.nan), error)
     if not hidden:
         district = np.where(settled, 0.0, np.nan)
         return BayesFactors(scales, ancestor, district, settled=settled), shares
@@ -70,6 +72,18 @@ def read_metric_free(
         ways = [either, either.T, either + either.T]
         district = np.logaddexp.reduce(ways, axis=0) - np.log(len(ways))
     return BayesFactors(scales, ancestor, district), shares
+
+
+def _shares(value: FloatArray, error: FloatArray) -> Sizes:
+    """Of what changed in the equation of the column, the part that goes with the row.
+
+    Where nothing changed beyond chance, what an ordinary intervention would have changed counts.
+    """
+    whole = np.sqrt(np.maximum(np.nansum(value**2, axis=0) - np.sum(error**2, axis=0), 0.0))
+    seen = np.nanmax(np.abs(value) / error, axis=0) > CLEAR
+    ordinary = UNSEEN * float(np.quantile(whole[seen], 0.25)) if seen.any() else np.nan
+    whole = np.where(seen, np.fmax(whole, ordinary), ordinary)
+    return Sizes(np.abs(value) / whole, np.where(np.isnan(value), np.nan, error / whole))
 
 
 def _products(changes: Changes) -> tuple[FloatArray, FloatArray]:

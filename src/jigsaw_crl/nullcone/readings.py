@@ -33,7 +33,16 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import Span, search, span_of
 
-__all__ = ["IMPOSSIBLE", "NEGLIGIBLE", "READINGS", "ZERO", "Readings", "decided", "estimate"]
+__all__ = [
+    "IMPOSSIBLE",
+    "NEGLIGIBLE",
+    "READINGS",
+    "UNSEEN",
+    "ZERO",
+    "Readings",
+    "decided",
+    "estimate",
+]
 
 
 # Two free lines and the line of "c = 0".
