@@ -46,12 +46,16 @@ def test_it_is_a_value():
         ({"ancestor": ["a -> b"], "not_ancestor": ["a -> b"]}, "contradicts itself"),
         ({"ancestor": ["b -> c", "c -> a"], "tiers": [["a"], ["b"]]}, "contradicts itself"),
         ({"ancestor": ["a -> b", "A -> c"]}, "spells one label"),
+        ({"tiers": "x" * 3000}, "not a list"),
+        ({"tiers": [{"x" * 3000: 1}]}, "not a list of labels"),
+        ({"ancestor": ["x" * 3000]}, "names no two labels"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(given, word):
     with pytest.raises(InputError, match=word) as caught:
         Knowledge(**given)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
 
 
 def test_a_field_and_a_label_that_are_unknown_are_named():

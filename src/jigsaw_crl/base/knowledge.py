@@ -25,6 +25,8 @@ __all__ = ["NOTHING", "Knowledge"]
 
 Pair = tuple[str, str]
 FIELDS = ("tiers", "ancestor", "not_ancestor")
+# Characters of a wrong value that an error quotes.
+_QUOTED = 80
 _FORM, _TIERS = '["pump -> tank"]', '[["pump"], ["valve", "tank"]]'
 
 
@@ -74,7 +76,7 @@ class Knowledge:
         if unknown:
             near = did_you_mean(unknown[0], FIELDS)
             raise InputError(
-                f"knowledge has an unknown field {unknown[0]!r}",
+                f"knowledge has an unknown field {unknown[0][:_QUOTED]!r}",
                 f"{near} The fields are {', '.join(FIELDS)}.".strip(),
             )
         return cls(**document)
@@ -135,14 +137,17 @@ class Knowledge:
 def _listed(given: Any, name: str) -> Sequence[Any]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         form = _TIERS if name == "tiers" else _FORM
-        raise InputError(f"{name} is {given!r}, not a list", f"Write {name} = {form}.")
+        raise InputError(
+            f"{name} is {repr(given)[:_QUOTED]}, not a list", f"Write {name} = {form}."
+        )
     return given
 
 
 def _tier(given: Any) -> tuple[str, ...]:
     labels = (given,) if isinstance(given, str) else given
     if not isinstance(labels, Sequence) or not all(isinstance(x, str) for x in labels):
-        raise InputError(f"the tier {given!r} is not a list of labels", f"Write tiers = {_TIERS}.")
+        what = f"the tier {repr(given)[:_QUOTED]} is not a list of labels"
+        raise InputError(what, f"Write tiers = {_TIERS}.")
     return tuple(map(normal_label, labels))
 
 
@@ -152,7 +157,8 @@ def _pair(given: Any, name: str) -> Pair:
         a, d = map(normal_label, parts)
         if a and d and label_key(a) != label_key(d):
             return a, d
-    raise InputError(f"{name} has {given!r}, which names no two labels", f"Write {name} = {_FORM}.")
+    what = f"{name} has {repr(given)[:_QUOTED]}, which names no two labels"
+    raise InputError(what, f"Write {name} = {_FORM}.")
 
 
 def _said(knowledge: Knowledge) -> tuple[BoolArray, BoolArray]:
