@@ -238,7 +238,7 @@ def recover_study(
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)
     if report is None:
-        report = check_study(study, in_parallel(n_jobs, check_client, [(c,) for c in study]))
+        report = check_study(study, in_parallel(n_jobs, _checked, [(c,) for c in study]))
     clients = list(study)
     try:
         clients = _readable(clients, report.findings, options)
@@ -260,6 +260,11 @@ def recover_study(
         return recovered, report
     left = {c.name for c in usable(study.clients, report.findings)}
     return [r for r in recovered if r.fragment.client in left], report
+
+
+def _checked(client: Client) -> ClientReport:
+    """The checks of a client; what it is whitened to is what they and recovery read."""
+    return check_client(client, client.white)
 
 
 def _bent_too(recovered: Iterable[Recovered]) -> dict[int, Sight]:

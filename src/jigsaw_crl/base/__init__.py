@@ -11,6 +11,7 @@
 `labels`        the rule for labels and names, and how they are printed safely
 `text`          plural forms, short lists, suggestions for mistyped names
 `files`         atomic writes, locks; system errors become an `InputError` that names the file
+`nulls`         null distributions of eigenvalues and of shifts of the mean
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
 `terminal`      JSON, notes and progress of the commands
 `threads`       clients that run at once; threads of linear algebra

@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-__all__ = ["AnyArray", "ArrayLike", "BoolArray", "FloatArray", "IntArray"]
+__all__ = ["TOGETHER", "AnyArray", "ArrayLike", "BoolArray", "FloatArray", "IntArray"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
+
+# Rows or pairs whose small matrices are computed at once: they then stay in a core's cache.
+TOGETHER = 1000

@@ -10,7 +10,7 @@ It is taken as certain. Labels are compared as everywhere (`label_key`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from jigsaw_crl.base.text import did_you_mean, few
 __all__ = ["NOTHING", "Knowledge"]
 
 Pair = tuple[str, str]
-FIELDS = ("tiers", "ancestor", "not_ancestor")
 # Characters of a wrong value that an error quotes.
 _QUOTED = 80
 _FORM, _TIERS = '["pump -> tank"]', '[["pump"], ["valve", "tank"]]'
@@ -132,6 +131,9 @@ class Knowledge:
             matrix[np.ix_(at[here], at[here])] = said[np.ix_(here, here)]
             np.fill_diagonal(matrix, False)
         return out[0], out[1]
+
+
+FIELDS = tuple(field.name for field in fields(Knowledge))
 
 
 def _listed(given: Any, name: str) -> Sequence[Any]:

@@ -10,7 +10,6 @@
 `reduction`     `Reduction`: the directions that replace the columns of a wide table
 `batches`       means of regimes whose batches are offset, and their errors
 `white`         `White`: all regimes in coordinates in which the control is white
-`nulls`         null distributions of extreme eigenvalues
 ==============  ====================================================================
 """
 

@@ -45,8 +45,8 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT, noise_edge
 from jigsaw_crl.client.noise import NoiseModel
-from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.regime import inverse_square_root
 
@@ -54,10 +54,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
 __all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
-
-# Chance that offsets are called larger along some directions when they are equal. That only costs
-# precision, and to miss it would state errors too small, so the chance is not small.
-CALLED_UNEVEN = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +190,9 @@ def _wander(L: FloatArray, r: FloatArray, noise: float) -> BatchVariance:
     sizes = np.linalg.svd(scaled, compute_uv=False) ** 2
     total = float(sizes.sum())
     mean = total / (degrees * p)
-    edge = noise_edge(p, degrees, CALLED_UNEVEN)
+    # To call equal offsets larger along some directions only costs precision, and to miss it would
+    # state errors too small.
+    edge = noise_edge(p, degrees, LENIENT)
     uneven = p > 1 and degrees > 1 and float(sizes[0]) > degrees * mean * edge
     seen = float(sizes[0]) / degrees if uneven else total / max(degrees * p - 2, 1)
     unit = noise / (degrees * p)

@@ -435,13 +435,13 @@ interventions, sensor_noise
     @cached_property
     def regimes(self) -> tuple[Moments, ...]:
         """Moments of all interventional regimes, label by label."""
-        return tuple(m for moments in self.interventions.values() for m in moments)
+        return tuple(m for _, m in self.named_regimes[1:])
 
-    @property
-    def named_regimes(self) -> list[tuple[str, Moments]]:
+    @cached_property
+    def named_regimes(self) -> tuple[tuple[str, Moments], ...]:
         """Name and moments of every regime: the control, then those of the labels."""
-        named = [(label, m) for label, moments in self.interventions.items() for m in moments]
-        return [(self.control_name, self.control), *named]
+        named = ((label, m) for label, moments in self.interventions.items() for m in moments)
+        return ((self.control_name, self.control), *named)
 
     @cached_property
     def n_features(self) -> int:

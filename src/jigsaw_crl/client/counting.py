@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.client.nulls import FALSE_ALARM
+from jigsaw_crl.base.nulls import FALSE_ALARM
 from jigsaw_crl.moments.regime import (
     MOST_PARTS,
     Moments,

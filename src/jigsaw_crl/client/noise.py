@@ -46,8 +46,8 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.checks import numerical_rank
-from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.lattice import common_steps
 from jigsaw_crl.moments.regime import Moments

@@ -39,8 +39,8 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
+from jigsaw_crl.base.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.noise import LatentCount, Reason
-from jigsaw_crl.client.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.moments.checks import check_values
 
 __all__ = ["BLOCK_ROWS", "WIDE", "ColumnSketch", "Reduction", "Scatter", "reduce_columns"]

@@ -87,11 +87,6 @@ class White:
         root = inverse_square_root(np.eye(self.dimension) + self.noise)
         return replace(self, M=self.M + self.noise, noise=None).moved(root)
 
-    @property
-    def seen(self) -> FloatArray:
-        """The four outermost eigenvalues of the rows, which the null is about, shape (r, 4)."""
-        return self.rows.eigen.values
-
     def moved(self, step: FloatArray) -> White:
         """In the coordinates `step x`."""
         M = step @ self.M @ step.T

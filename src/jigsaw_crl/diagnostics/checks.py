@@ -139,8 +139,8 @@ class StudyReport:
         return replace(self, clients=tuple(new.get(r.client, r) for r in self.clients))
 
 
-def check_client(client: Client) -> ClientReport:
-    """Run every check that one client's moments allow.
+def check_client(client: Client, white: White | None = None) -> ClientReport:
+    """Run every check that one client's moments allow; `white` is `client.white`.
 
     Examples
     --------
@@ -155,7 +155,8 @@ def check_client(client: Client) -> ClientReport:
     >>> [f.check for f in check_client(client).findings if f.severity == "error"]
     ['no-signal']
     """
-    spectrum, means, white = client.noise, client.means, client.white
+    white = client.white if white is None else white
+    spectrum, means = client.noise, client.means
     found, strength = check_regimes(client, white)
     gains = check_gains(client, spectrum)
     if not gains and (tails := check_light_tails(client)):

@@ -11,24 +11,19 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import NoiseModel
-from jigsaw_crl.client.nulls import FALSE_ALARM
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
 __all__ = ["check_batches", "check_drift"]
 
 
-# When more than half of the control's variance along some direction is drift, its covariance is not
-# that of the system, and no regime can be compared with it.
-MOSTLY_DRIFT = 0.5
 # Standard deviations by which neighbouring stretches must be more alike than distant ones.
 TRENDING = 3.0
-# Chance that the middle step between neighbours is called larger than independent rows allow.
-AGREEING = 0.05
 
 
 def check_drift(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
@@ -55,7 +50,9 @@ def check_drift(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     edge = float(chdtri((len(steps) - 1) * steps.shape[1], FALSE_ALARM))
     if moved > edge and (_trends(steps) or _jumps(parts, W)):
         rows = sum(part.n or 0 for part in parts)
-        mostly = float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > MOSTLY_DRIFT * rows
+        # With more than half of its variance along some direction, the control's covariance is not
+        # that of the system, and no regime can be compared with it.
+        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > rows
         words = {"client": client.name, "regime": client.control_name}
         words["severity"] = "error" if mostly else "warning"
         words["than"] = "the rows vary otherwise" if mostly else "chance allows"
@@ -84,7 +81,7 @@ def _jumps(parts: list[Moments], W: FloatArray) -> bool:
     """
     steps = [(W @ (b.mean - a.mean), 1 / (a.n or 1) + 1 / (b.n or 1)) for a, b in pairwise(parts)]
     squares = sorted(float(step @ step) / variance for step, variance in steps)
-    return squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), AGREEING))
+    return squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
 
 
 def check_batches(client: Client, means: Means) -> Iterator[Finding]:

@@ -12,7 +12,10 @@ from typing import Any
 
 from jigsaw_crl.base.findings import Finding, Severity
 
-__all__ = ["FINDINGS", "finding"]
+__all__ = ["FINDINGS", "NOTICEABLE", "finding"]
+
+# Factors below this are not worth a line.
+NOTICEABLE = 2.0
 
 # An error excludes the regime or the client that it names.
 ERRORS = {

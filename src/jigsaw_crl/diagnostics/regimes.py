@@ -26,9 +26,9 @@ from scipy.special import ndtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, ratio_edges, shift_edge
 from jigsaw_crl.base.text import few, number
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges, shift_edge
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.rows import tail_factor
@@ -37,10 +37,6 @@ from jigsaw_crl.moments.regime import Moments, inverse_square_root
 __all__ = ["SAME_ROWS", "check_regimes", "same_rows"]
 
 
-# The null knows the tails of the features, not those of the latents, which are heavier. A regime is
-# left out only when it exceeds the edge of chance by half. The same holds for a single feature that
-# differs from the control.
-CLEARLY = 1.5
 # Two regimes of this strength that move different directions are told apart: their contrast is at
 # least 1/√2 as strong as the weaker one. Regimes of fewer rows than so many times the latents fit
 # many laws, and are not compared.
@@ -71,7 +67,7 @@ def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str
     level, moments = FALSE_ALARM / (len(named) - 1), [m for _, m in named]
     ends = np.array([_interval(rows, moments[0], m, level) for m in moments[1:]])
     unbias = [1.0 if m.n is None else m.n / (m.n - 1) for m in moments[1:]]
-    values = white.seen * np.array(unbias)[:, None]
+    values = rows.eigen.values * np.array(unbias)[:, None]
     values = values if white.dimension > 1 else values[:, :1]
     own = beyond(values, ends)
     if not rows.exact:

@@ -16,30 +16,23 @@ from scipy.special import chdtri, ndtr, ndtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.nulls import FALSE_ALARM
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.covariates import unchanged
-from jigsaw_crl.client.nulls import FALSE_ALARM
-from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
 __all__ = ["check_light_tails", "check_rows", "tail_factor"]
 
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
 HEAVY = 9.0
-# Rows that carry the variance of a feature are called outliers when they are fewer than a share of
-# 1/27 of all; no sample of Gaussian or Laplace rows comes near that.
-MOST_CARRIERS = 3 * HEAVY
-# Errors are larger by the square root of this; below it, nothing is reported.
-NOTICEABLE = 2.0
 # Tails that leave a larger share of the rows cost nothing that is worth a line.
 COSTS = 0.98
 # Numbers that loggers write for a reading that is missing, and how near an estimate must come.
 CODES = (-99_999, -9_999, -999, -99, 999, 9_999, 99_999, 999_999, 32_767, 65_535, -32_768)
 NEAR = 0.002
-# Fewer groups show only roughly how much groups differ.
-ENOUGH_GROUPS = 8
 # Standard score from which tails are called light. The sample kurtosis of few rows is skewed to the
 # other side, and fewer rows than the second number show no tails.
 LIGHT, ENOUGH_ROWS = -5.0, 100
@@ -155,7 +148,15 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
         along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
         if along > p + 1:
             return False
-    return tails.carrying < min(p + 1.0, tails.rows / MOST_CARRIERS)
+    return tails.carrying < _least_carriers(client, tails)
+
+
+def _least_carriers(client: Client, tails: _Tails) -> float:
+    """The number of rows that must carry the variance of a feature.
+
+    Of Gaussian or Laplace rows never fewer than a share of 1/27 do.
+    """
+    return min(client.n_latent + 1.0, tails.rows / (3 * HEAVY))
 
 
 def _missing_code(client: Client, tails: _Tails) -> Finding | None:
@@ -184,9 +185,8 @@ def _outliers(client: Client, tails: _Tails) -> Finding:
     what = "leave the feature out with --ignore, or transform it"
     if tails.rows > 2 * client.n_features:
         what = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
-    least = min(client.n_latent + 1.0, tails.rows / MOST_CARRIERS)
-    words = {"feature": tails.feature, "what": what, "regime": tails.regime}
-    return finding("outliers", tails.carrying, least, client=client.name, **words)
+    words = {"feature": tails.feature, "what": what, "regime": tails.regime, "client": client.name}
+    return finding("outliers", tails.carrying, _least_carriers(client, tails), **words)
 
 
 def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
@@ -222,14 +222,15 @@ def _dependent(client: Client) -> Iterator[Finding]:
 
 def _few_groups(client: Client) -> Iterator[Finding]:
     """Regimes with rows of so few groups that their differences are hardly known."""
-    found = {x: m.groups for x, m in client.named_regimes if (m.groups or np.inf) < ENOUGH_GROUPS}
+    # With fewer groups than parts, how much groups differ shows only roughly.
+    found = {x: m.groups for x, m in client.named_regimes if (m.groups or np.inf) < MOST_PARTS}
     if found:
         fewest = float(min(n for n in found.values() if n is not None))
         cost = "how much groups differ is known only roughly, and errors may be too small"
         if fewest == 1:
             cost = "what belongs to the regime cannot be told from what belongs to its group"
         words = {"named": few(map(repr, found)), "cost": cost, "client": client.name}
-        yield finding("few-groups", fewest, float(ENOUGH_GROUPS), **words)
+        yield finding("few-groups", fewest, float(MOST_PARTS), **words)
 
 
 def _covariates(client: Client) -> Iterator[Finding]:

@@ -19,7 +19,8 @@ from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
 from jigsaw_crl.client.reduction import WIDE
-from jigsaw_crl.diagnostics.findings import finding
+from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
+from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
 __all__ = ["check_gains", "check_sensors"]
 
@@ -30,9 +31,7 @@ NOISY = 0.1
 # as all of the narrowest.
 WIDE_SPREAD = 1e3
 # Less than this is what sensors and rounding always leave; not worth a line.
-NOTICEABLE = 1e-3
-# Shares of noise that differ by less are not worth a line.
-UNEVEN = 2.0
+ALWAYS = 1e-3
 # How many times the noise of single regimes the average has, from which the space has turned. Equal
 # noise, equal spaces and at least ROWS rows per feature give at most 1.3.
 TURNED, ROWS = 2.0, 4.0
@@ -41,8 +40,6 @@ MATTERS = 0.25
 # Every regime needs an eigendecomposition; tables with more features are not checked, and so many
 # regimes show what all of them do.
 MOST_FEATURES, MOST_REGIMES = 400, 16
-# Variance relative to the largest that is rounding.
-ROUNDING = 1e-11
 # Findings that leave the noise unknown.
 UNKNOWN = {
     "fewer-latents": "fewer directions stand out of it than there are latents",
@@ -60,7 +57,7 @@ def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:
         words |= {"what": client.reduction.message, "wide": WIDE}
         findings.append(finding("reduced-columns", float(client.n_features), **words))
     findings += _number_of_latents(client)
-    if spectrum.visible and spectrum.noise_share >= NOTICEABLE:
+    if spectrum.visible and spectrum.noise_share >= ALWAYS:
         # The floor is an average over regimes, and may exceed what the control has there.
         ratio = min(spectrum.noise_floor / spectrum.weakest, 1.0)
         gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
@@ -142,7 +139,7 @@ def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
         # Relative to each feature's own variance: features may have different units.
         shares = np.minimum(spectrum.sensors / np.diagonal(client.control.covariance), 1.0)
         words |= {"most": percent(float(shares.max())), "least": percent(float(shares.min()))}
-        if shares.max() >= UNEVEN * shares.min():
+        if shares.max() >= NOTICEABLE * shares.min():
             yield finding("uneven-noise", spectrum.unevenness, 1.0, **words)
         return
     needed, rows = needed_features(client.n_latent), ENOUGH_ROWS * client.n_latent
@@ -178,7 +175,7 @@ def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
     pooled, signal = float(together[:-p].sum()), float(together[-p:].sum()) * (d - p) / d
     turn = (pooled - own) / signal
     value = turn * float(rows.mean())
-    if pooled <= ROUNDING * signal or pooled <= TURNED * own or value <= MATTERS:
+    if pooled <= RANK_TOLERANCE * signal or pooled <= TURNED * own or value <= MATTERS:
         return []
     percent = 100 * float(np.sqrt(turn))
     return [finding("drifting-gains", value, MATTERS, client=client.name, percent=percent)]

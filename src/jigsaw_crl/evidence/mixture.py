@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import TOGETHER, BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 
 __all__ = ["Statistics", "by_label", "densities", "in_all"]
@@ -23,8 +23,6 @@ JITTER = 1e-9
 # Exact moments exclude hypotheses by log odds of 1e12; beyond this, odds count as certain, so that
 # files and sums stay finite.
 CERTAIN = 1e4
-# Entries that are worked on at once: their numbers stay in the cache.
-TOGETHER = 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import TOGETHER, ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import check_values
 from jigsaw_crl.moments.lattice import steps_of
@@ -39,11 +39,7 @@ RIDGE = 1e-9
 # EM stops when no entry of the whitened covariance changes by more than this share of its sampling
 # error.
 PRECISION = 0.01
-# Directions with less variance than this have none: what is left in them is what RIDGE allows.
-NO_VARIANCE = 100 * RIDGE
 MOST_ROUNDS = 500
-# Rows that are filled at once, each with a matrix of its own.
-TOGETHER = 1000
 
 
 class _Gaps(NamedTuple):
@@ -146,7 +142,8 @@ def _settled(
         before = C
         mean, C, T, _ = _expected(x, gaps, patterns, mean, C)
         if np.abs(T @ (C - before) @ T.T).max() < PRECISION / np.sqrt(n):
-            return mean, _cut(C, NO_VARIANCE)
+            # Directions with less variance have none: what is left is what RIDGE allows.
+            return mean, _cut(C, 100 * RIDGE)
     raise InputError(
         f"the covariance of incomplete rows does not settle in {MOST_ROUNDS} rounds of EM",
         "Too much is missing: leave out the features with most gaps, or incomplete rows "

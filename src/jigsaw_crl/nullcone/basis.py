@@ -22,6 +22,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.client.white import White
+from jigsaw_crl.nullcone.judge import SMALLEST
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.readings import ZERO
 from jigsaw_crl.nullcone.structure import Structure
@@ -36,8 +37,6 @@ ROUNDS, MAX_STEPS = 2, 200
 # Root mean square of the products, in standard errors, at which the solver stops: a hundredth
 # of the sampling error does not change a functional visibly.
 RESIDUAL = 0.05
-# A correction that would take a variance below this share of it is too large to be one.
-LEAST = 0.1
 # Length of a unit row off the others from which it is rounding.
 DEPENDENT = 1e-7
 
@@ -137,7 +136,7 @@ def _corrected(
     y, _ = cg(system, products, rtol=0.0, atol=enough, maxiter=MAX_STEPS)
     d, H = errors(root * y.reshape(root.shape))
     values, vectors = np.linalg.eigh(np.eye(p) - H)
-    step = (vectors / np.sqrt(np.maximum(values, LEAST))) @ vectors.T
+    step = (vectors / np.sqrt(np.maximum(values, SMALLEST))) @ vectors.T
     return np.asarray((lines - d) @ step, dtype=np.float64), step
 
 

@@ -30,8 +30,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.evidence.mixture import TOGETHER, Statistics
+from jigsaw_crl.base.arrays import TOGETHER, BoolArray, FloatArray, IntArray
+from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.exact import Rounding, exact_products
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings
 

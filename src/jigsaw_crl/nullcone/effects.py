@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.findings import ReadingNote
-from jigsaw_crl.client.nulls import FALSE_ALARM
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.delta import C_I, C_J, U_I, U_J, Errors, delta
@@ -33,13 +33,12 @@ __all__ = ["Revealed", "read_claimed", "reveal"]
 
 # Log evidence by which the chosen line of a target must lead for its effects to be given.
 LEAD = 4.0
-# A shift of the mean in standard errors from which it says in which direction the target moved,
-# and its size by exact moments.
-SHIFTED, SHIFTED_EXACTLY = 5.0, 1e-6
+# Size of a shift of exact moments from which it says in which direction the target moved.
+SHIFTED_EXACTLY = 1e-6
 # Effects in both directions are clear from so many standard errors.
 BOTH_WAYS = 4.0
 # The fifth vector of the basis of a pair, beside those of `delta`: the shift of j's mean.
-D_J = 4
+D_J = C_J + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,7 @@ def reveal(reading: Reading, named: tuple[int, ...] = ()) -> Revealed:
     u, c, d = targets.u[at], targets.c[at], white.d[regime]
     along = np.einsum("rp,rp->r", u, d)
     clear = np.abs(along) * (1.0 if reading.exact else np.sqrt(targets.w_mean[regime]))
-    shifted = known & (clear > (SHIFTED_EXACTLY if reading.exact else SHIFTED))
+    shifted = known & (clear > (SHIFTED_EXACTLY if reading.exact else CLEAR_ERRORS))
     sensors = np.broadcast_to(np.array(named or -1), (p,))
     response = white.carried @ u.T
     size = np.linalg.norm(white.carried, axis=1, keepdims=True)

@@ -2,7 +2,7 @@
 
 In coordinates whitened by the control, `M_j − I = D_j` has at most one positive and one negative
 eigenvalue in the population (T1). From samples, chance fills an interval around 1
-(`client.nulls.ratio_edges`). Eigenvalues are judged as the checks judge them, on a log scale on
+(`base.nulls.ratio_edges`). Eigenvalues are judged as the checks judge them, on a log scale on
 which 1 is the edge of that interval: a direction beyond it was moved.
 
 Every regime j agrees with the control covariance `C₀` except on the plane ⟨q_j, c_j⟩ that its
@@ -28,14 +28,11 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.client.nulls import FALSE_ALARM, ratio_edges
+from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, ratio_edges
 from jigsaw_crl.client.white import White
 
-__all__ = ["SEVERAL", "Judged", "beyond", "excess_spread", "judge", "pool", "spread_edge"]
+__all__ = ["SMALLEST", "Judged", "beyond", "excess_spread", "judge", "pool", "spread_edge"]
 
-# A regime is left out only on clear evidence: heavy tails push single eigenvalues out of the
-# interval. As in the checks, it must exceed the edge of chance by half.
-SEVERAL = 1.5
 # In fewer dimensions, the two directions at either end of the spectrum that targets may have moved
 # leave nothing to judge a misfit by.
 FEWEST = 5
@@ -50,15 +47,16 @@ NUMBERS = 500_000
 # NEGLIGIBLE of its own sampling error no longer matters, and what the RESIDUAL leaves of it is the
 # next round's.
 MAX_ROUNDS, NEGLIGIBLE, RESIDUAL = 4, 0.05, 1e-3
-# Smallest eigenvalue of I + H: it keeps the step finite when the first estimate is far off.
-SMALLEST = 0.3
+# Smallest eigenvalue of a corrected control, I + H: it keeps the step finite when the first
+# estimate is far off.
+SMALLEST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
     """How clearly each regime differs from the control, shape (r,); 1 is the edge of chance."""
 
-    # By the smallest and the largest eigenvalue, and by the next ones inwards: beyond `SEVERAL`,
+    # By the smallest and the largest eigenvalue, and by the next ones inwards: beyond `CLEARLY`,
     # more than one target moved.
     low: FloatArray
     high: FloatArray
@@ -77,7 +75,7 @@ def beyond(values: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArra
 
 def judge(white: White) -> Judged:
     """Which directions each regime moved, and how well "one target" fits it."""
-    p, values = white.dimension, white.seen
+    p, values = white.dimension, white.rows.eigen.values
     # The direction that a target moved is none of the noise.
     edges = np.array(
         [ratio_edges(max(p - 1, 1), white.n_eff, n, FALSE_ALARM) for n in white.n.tolist()]
@@ -89,7 +87,7 @@ def judge(white: White) -> Judged:
         D = white.rows.M - np.eye(p)
         bulk = np.einsum("rpq,rpq->r", D, D) - ((values - 1.0) ** 2).sum(axis=1)
         misfit = white.size * bulk / _null(p)[0]
-    return Judged(below[:, 0], above[:, 3], third, misfit, edges, third > SEVERAL)
+    return Judged(below[:, 0], above[:, 3], third, misfit, edges, third > CLEARLY)
 
 
 def excess_spread(judged: Judged, p: int) -> float:

@@ -18,11 +18,11 @@ from __future__ import annotations
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.nulls import CLEAR_ERRORS
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.nullcone.changes import Changes, changes_of
-from jigsaw_crl.nullcone.nonlinear import SHIFTED
 from jigsaw_crl.nullcone.readings import UNSEEN
 
 __all__ = ["read_metric_free"]
@@ -51,7 +51,7 @@ def read_metric_free(
         return None
     changes, _ = changes_of(white, labels.tolist())
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
-    if (shift <= SHIFTED + np.sqrt(p)).any():
+    if (shift <= CLEAR_ERRORS + np.sqrt(p)).any():
         return None
     value, error = _products(changes)
     tau = np.array(scales)[:, None, None]

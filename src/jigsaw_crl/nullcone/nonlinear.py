@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.nulls import CLEAR_ERRORS
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
@@ -33,7 +34,7 @@ from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.changes import Changes, changes_of, fits
 from jigsaw_crl.nullcone.peeling import Peeled, peel
 
-__all__ = ["BENT", "DOUBTED", "SHIFTED", "Nonlinear", "read_nonlinear"]
+__all__ = ["BENT", "DOUBTED", "Nonlinear", "read_nonlinear"]
 
 # Chance that a linear client is peeled, over all its regimes; and the same where effects run both
 # ways, which is then the chance that a false claim is not named.
@@ -41,14 +42,9 @@ BENT, DOUBTED = 1e-4, 0.05
 # A clear misfit is at least this many times its expectation: heavy tails of single latents, which
 # the rows count for on average only, reach 1.7.
 RATIO = 2.0
-# A shift of the mean in standard errors from which a label can be read.
-SHIFTED = 5.0
 # A label was moved directly if its shift is clear by CLEARLY standard errors, its dependence on the
 # target is within CHANCE of them, and ASIDE of the dependence that the shift suggests is not.
 CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
-# Peeling is used if it leaves at most this share of the misfits unexplained, and if second targets
-# explain less than this share of them.
-EXPLAINED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,16 +147,17 @@ def read_nonlinear(
     if fit.offsets or not (bent.any() or (contradicts and fit.chance <= doubted)):
         return None, fit.chance
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
-    clear = shift > SHIFTED + np.sqrt(changes.d.shape[1])
+    clear = shift > CLEAR_ERRORS + np.sqrt(changes.d.shape[1])
     which = np.flatnonzero(hard)[clear]
     if len(which) < 2:
         return None, fit.chance
     changes = changes.of(clear)
     peeled = peel(changes, scales)
     left = peeled.fit < limit
-    unexplained = left.sum() + (bent & ~clear).sum() > EXPLAINED * bent.sum()
+    # Peeling must explain half of the misfits or more, and second targets fewer than half.
+    unexplained = 2 * (left.sum() + (bent & ~clear).sum()) > bent.sum()
     aside = _aside(changes, peeled).any(axis=1) & bent[clear]
-    if unexplained or (bent.any() and aside.sum() >= EXPLAINED * bent.sum()):
+    if unexplained or (bent.any() and 2 * aside.sum() >= bent.sum()):
         return None, fit.chance
     bends, rest = np.full((2, len(hard)), np.nan)
     bends[hard], rest[which] = fit.tail, peeled.fit

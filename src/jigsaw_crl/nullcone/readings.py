@@ -30,6 +30,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.nulls import FALSE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import Span, search, span_of
 
@@ -47,7 +48,7 @@ __all__ = [
 
 # Two free lines and the line of "c = 0".
 READINGS = 3
-ZERO = 2
+ZERO = READINGS - 1
 # Log likelihood of a reading that does not exist.
 IMPOSSIBLE = -1e6
 # A line less likely by e^12 than another is no candidate.
@@ -55,10 +56,6 @@ NEGLIGIBLE = 12.0
 # The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
 # and up to twice that without; evidence must exceed it by this factor.
 OCCAM = 1.6
-# Probability that a regime that follows the control counts as different. Twice the likelihood that
-# noise reaches is then below the quantile of a χ² with 2p degrees of freedom: p of the shift, and
-# up to p of the covariance (from p = 2 to 60 and 12 rows to thousands).
-CHANCE = 1e-3
 # Mean shifts are used if their χ² off the lines is at most this many times its expectation.
 MISFIT = 2.0
 # Where nothing holds a line, the rotation that noise leaves open is a quarter of its largest size.
@@ -154,7 +151,7 @@ def estimate(white: White) -> Readings:
         return joint
     even = float(spread.mean() ** 2 / np.mean(spread**2))
     degrees = free * even * errors.independent(known)
-    most = max(MISFIT, float(chdtri(degrees, CHANCE)) / degrees)
+    most = max(MISFIT, float(chdtri(degrees, FALSE_ALARM)) / degrees)
     mean = float(misfit[known].mean())
     if mean <= most:
         return replace(joint, misfit=mean)
@@ -206,7 +203,10 @@ def _describe(span: Span, white: White, w_mean: FloatArray) -> Readings:
     likelihood = 0.5 * (wD / share**2 * fit + wd * m**2)
     odds = likelihood[:, 0] - likelihood[:, ZERO] - OCCAM * gained
     different = likelihood[:, ZERO] + np.maximum(odds, 0.0)
-    strength = different / (0.5 * chdtri(p * (1.0 + fitted), CHANCE))
+    # Twice the likelihood that noise reaches is below the quantile of a χ² with 2p degrees of
+    # freedom: p of the shift, and up to p of the covariance (from p = 2 to 60 and 12 rows to
+    # thousands).
+    strength = different / (0.5 * chdtri(p * (1.0 + fitted), FALSE_ALARM))
     likelihood[:, ZERO] = likelihood[:, 0] - odds
     none = np.zeros(r, dtype=bool)
     return Readings(

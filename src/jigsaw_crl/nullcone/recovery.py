@@ -11,6 +11,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.findings import ReadingNote
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, CLEARLY
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White, whiten
@@ -22,7 +23,7 @@ from jigsaw_crl.fragment.latents import Loadings
 from jigsaw_crl.nullcone.basis import constrained_functionals, orthogonal_rows
 from jigsaw_crl.nullcone.district import Lines, certain
 from jigsaw_crl.nullcone.effects import Revealed, read_claimed, reveal
-from jigsaw_crl.nullcone.judge import SEVERAL, spread_edge
+from jigsaw_crl.nullcone.judge import spread_edge
 from jigsaw_crl.nullcone.metric_free import read_metric_free
 from jigsaw_crl.nullcone.nonlinear import BENT, DOUBTED, Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
@@ -32,8 +33,6 @@ from jigsaw_crl.nullcone.structure import Structure, decide
 __all__ = ["Confounding", "Recovery"]
 
 Confounding = Literal["allow", "none"]
-# A line leans if it does by this many standard errors beyond what a missed direction explains.
-LEANS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,9 +326,9 @@ class Recovery:
         third, lean, labels = sight.judged.third, sight.lean(), self.labels
         if not targets.means_fit:
             yield ReadingNote(None, "batch-offset", round(targets.misfit, 2), MISFIT)
-        for i in np.unique(owner[lean > LEANS]).tolist():
+        for i in np.unique(owner[lean > CLEAR_ERRORS]).tolist():
             value = float(lean[owner == i].max())
-            yield ReadingNote(labels[i], "leaning-lines", round(value, 2), LEANS)
+            yield ReadingNote(labels[i], "leaning-lines", round(value, 2), CLEAR_ERRORS)
         if sight.spread > 1:
             edge = spread_edge(targets.white.dimension, len(owner))
             yield ReadingNote(None, "excess-spread", round(sight.spread, 2), edge)
@@ -344,7 +343,7 @@ class Recovery:
             refused = (owner == i) & sight.second.refused
             if refused.any():
                 value = float(third[refused].max())
-                limit = SEVERAL if value > SEVERAL else 1.0
+                limit = CLEARLY if value > CLEARLY else 1.0
                 yield ReadingNote(labels[i], "several-targets", round(value, 3), limit)
             else:
                 value = float(targets.strength[owner == i].max())

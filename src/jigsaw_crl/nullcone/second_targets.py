@@ -29,22 +29,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.nulls import CLEARLY
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.mixture import Statistics
-from jigsaw_crl.nullcone.judge import SEVERAL, Judged, beyond
+from jigsaw_crl.nullcone.judge import Judged, beyond
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, estimate
 
 __all__ = ["Second", "second_targets"]
 
-# Two targets show four directions; a regime that shows more has more targets than two.
-MOST = 4
 # Turns after which lines and second targets no longer change each other.
 TURNS = 8
 # Two lines are one explanation if their cosine exceeds this.
 SAME = 0.9
-# A regime's line is taken for that of its own target if the rest without the second one has at
-# least this share of the squared change.
-LARGER = 0.5
 # Standard deviation of the cosine of two lines that may share a district.
 LEAN = 0.1
 
@@ -125,7 +121,8 @@ def second_targets(white: White, judged: Judged) -> tuple[Second, White]:
         values, vectors = np.linalg.eigh(white.M[j])
         below, above = beyond(values, judged.edges[j])
         out = np.maximum(below, above) > 1
-        if 1 < out.sum() <= MOST:
+        # Two targets show four directions; a regime that shows more has more targets.
+        if 1 < out.sum() <= 4:
             third, edges = float(judged.third[j]), judged.edges[j]
             moved.append(_Moved(j, third, values[out] - 1.0, vectors.T[out], edges))
     for _ in range(TURNS):
@@ -186,12 +183,13 @@ class _Moved:
         below, above = beyond(1.0 + rest, self.edges)
         left = np.maximum(below[:, 1], above[:, -2])
         count = (np.maximum(below, above) > 1).sum(axis=1)
-        smaller = np.einsum("mab,mba->m", K, K) <= LARGER * np.sum(self.values**2)
+        # The line is that of the regime's own target if the rest is half of the change or more.
+        smaller = 2 * np.einsum("mab,mba->m", K, K) <= np.sum(self.values**2)
         smaller &= unknown
         second = np.sort(np.abs(rest), axis=1)[:, -2]
         best = int(np.lexsort((second, count, smaller, np.maximum(left, 1.0)))[0])
         if not sure:
             return best if left[best] < self.third else None
         others = np.abs(lines @ lines[best]) < SAME
-        also = others & (left <= SEVERAL) & (count <= count[best])
+        also = others & (left <= CLEARLY) & (count <= count[best])
         return None if left[best] > 1 or smaller[best] or also.any() else best

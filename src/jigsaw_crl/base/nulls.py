@@ -18,11 +18,28 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import fdtri, gammaincinv
 
-__all__ = ["FALSE_ALARM", "noise_edge", "ratio_edges", "shift_edge", "tracy_widom_quantile"]
+__all__ = [
+    "CLEARLY",
+    "CLEAR_ERRORS",
+    "FALSE_ALARM",
+    "LENIENT",
+    "noise_edge",
+    "ratio_edges",
+    "shift_edge",
+    "tracy_widom_quantile",
+]
 
 # Chance of a false alarm of one kind at one client: a finding, a count of rows, a noise of its own
 # for each sensor.
 FALSE_ALARM = 1e-3
+# The same where a false alarm costs little, and to miss something costs more.
+LENIENT = 0.05
+# The null knows the tails of the features, not those of the latents, which are heavier and push
+# single eigenvalues out of their interval. A regime is left out only when it exceeds the edge of
+# chance by half. The same holds for a single feature that differs from the control.
+CLEARLY = 1.5
+# Standard errors from which a shift of the mean, or the lean of a line, is clear.
+CLEAR_ERRORS = 5.0
 # Tracy–Widom of order 1 is a shifted gamma law to two digits down to tails of 1e-4 (Chiani 2014).
 _SHAPE, _SCALE, _SHIFT = 46.446, 0.186054, 9.84801
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jigsaw_crl.client.nulls import noise_edge, ratio_edges, shift_edge
+from jigsaw_crl.base.nulls import noise_edge, ratio_edges, shift_edge
 
 
 @pytest.mark.parametrize(
