@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.nullcone.effects import Gradient, reveal, total_effect
 from jigsaw_crl.truth.simulate import Intervention
 
 from .readings import read
@@ -143,3 +144,21 @@ def test_a_claim_without_shifts_does_not_change_which_line_is_chosen(seed):
         )
         assert np.array_equal(soft.choice.reading, hard.choice.reading)
         assert np.array_equal(soft.choice.margin, hard.choice.margin)
+
+
+def test_the_error_of_a_new_effect_follows_from_its_gradient():
+    # The square of the total effect, by the chain rule.
+    def square(K, g_i, g_j):
+        f = total_effect(K, g_i, g_j)
+        by_u, by_c = (2 * f.value * x for x in (f.by_u, f.by_c))
+        return Gradient(f.value**2, 2 * f.value * f.ratio, by_u, by_c)
+
+    client = hard_world(713_000).client(0, 10_000, seed=1)
+    reading = read(client, hard=np.ones(len(client.labels), dtype=bool))
+    revealed = reveal(reading)
+    known = np.flatnonzero(revealed.known)
+    i, j = (known[x] for x in np.triu_indices(len(known), 1))
+    value, error = revealed.effects(i, j)
+    squared, of_squared = revealed.effects(i, j, square)
+    np.testing.assert_allclose(squared, value**2)
+    np.testing.assert_allclose(of_squared, 2 * np.abs(value) * error)

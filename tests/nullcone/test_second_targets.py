@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.diagnostics import check_client, regimes
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.nullcone.recovery import Recovery
 
@@ -127,3 +128,31 @@ def test_rows_with_second_targets_are_used_and_the_findings_name_the_other_label
     for f in found:
         assert repr(second_of(world, f.regime)) in f.message
         assert f.severity == "warning"
+
+
+def test_a_finding_about_several_targets_has_the_number_that_was_measured():
+    names, values = {"off-target", "several-targets", "unclear-regime"}, []
+    for seed in range(3):
+        client = unclean(seed, strength=1.0).client(0, 10_000, seed=seed)
+        third = Recovery.of(client).reading.sight.judged.third.tolist()
+        of_label = dict(zip(client.labels, third, strict=True))
+        for f in jc.recover_fragment(client).findings:
+            if f.check in names:
+                values.append(f.value)
+                assert f.value == pytest.approx(of_label[f.regime], abs=1e-3)
+    assert max(values) > 3
+
+
+def test_few_doubtful_regimes_do_not_have_every_regime_tried_as_control(monkeypatch):
+    tried = []
+    root = regimes.inverse_square_root
+    monkeypatch.setattr(regimes, "inverse_square_root", lambda M: tried.append(M) or root(M))
+    several = 0
+    for seed in range(4):
+        client = unclean(seed, off_target=0.3, strength=1.0).client(0, 10_000, seed=seed)
+        found = [f.check for f in check_client(client).findings]
+        doubtful = found.count("several-targets")
+        several += 2 <= doubtful < 4
+        assert doubtful >= 4 or not tried
+        tried.clear()
+    assert several

@@ -16,7 +16,9 @@ pairs count as soft.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -29,7 +31,14 @@ from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.delta import C_I, C_J, U_I, U_J, Errors, delta
 from jigsaw_crl.nullcone.reading import Reading, Sight, read
 
-__all__ = ["Revealed", "read_claimed", "reveal"]
+__all__ = [
+    "Gradient",
+    "Revealed",
+    "applied_effect",
+    "read_claimed",
+    "reveal",
+    "total_effect",
+]
 
 # Log evidence by which the chosen line of a target must lead for its effects to be given.
 LEAD = 4.0
@@ -66,53 +75,81 @@ class Revealed:
         seen = ~np.eye(p, dtype=bool) & (hard & known)[:, None] & known
         total, applied = np.full((2, p, p), np.nan), np.full((2, p, p), np.nan)
         # The cause's unit is its standard deviation, which a hard intervention on it reveals.
-        for table, causes in ((total, hard), (applied, self.shifted)):
+        each = (total, hard, total_effect), (applied, self.shifted, applied_effect)
+        for table, causes, gradient in each:
             effect, cause = np.nonzero(seen & causes)
-            table[:, cause, effect] = self.effects(effect, cause, applied=table is applied)
+            table[:, cause, effect] = self.effects(effect, cause, gradient)
         moved = tuple(self.shifted.astype(int).tolist())
         return Effects(tuple(hard.tolist()), moved, Sizes(*total), Sizes(*applied), self.up)
 
     def effects(
-        self, effect: IntArray, cause: IntArray, *, applied: bool = False
+        self, effect: IntArray, cause: IntArray, gradient: GradientOf | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Effects of labels `cause` on labels `effect`, with their standard errors.
 
-        `applied`: what the cause's intervention did as applied, in place of the total effect.
+        Those of `gradient`, by default total effects.
         """
-        i, j, targets, g = effect, cause, self.reading.targets, self.g
+        i, j, targets = effect, cause, self.reading.targets
         B = np.stack([self.u[i], self.c[i], self.u[j], self.c[j], self.d[j]])
         K = np.einsum("akp,bkp->abk", B, B)
-        column, ratio = (D_J, 1.0 / g[i]) if applied else (U_J, g[j] / g[i])
-        value = (K[U_I, column] - K[C_I, column]) * ratio
+        f = (gradient or total_effect)(K, self.g[i], self.g[j])
         if self.reading.exact:
-            return value, np.zeros_like(value)
-        a, b = np.zeros((2, 1, 5, len(i))), np.zeros((2, 1, 5, len(i)))
-        a[0, 0, column] = ratio
-        b[0, 0, column] = -ratio
-        b[0, 0, C_I] = -value / g[i] ** 2
-        shift = None
-        if applied:
-            # ∂/∂d = (u_i − c_i)/g_i
-            shift = np.zeros((1, 5, len(i)))
-            shift[0, U_I], shift[0, C_I] = ratio, -ratio
-        else:
-            a[1, 0, U_I], a[1, 0, C_I] = ratio, -ratio
-            b[1, 0, C_J] = value / g[j] ** 2
+            return f.value, np.zeros_like(f.value)
         noise = targets.white.noise
         R = K if noise is None else K + np.einsum("akp,pq,bkq->abk", B, noise, B)
         r = Errors.of(targets, self.regime, self.reading.choice.reading[self.regime])
         # Lines were turned.
         r = replace(r, by_mean=self.sign * r.by_mean)
-        variance = delta(r, i, j, K, R, (a[0], a[1]), (b[0], b[1]), shift)[0]
+        variance = delta(r, i, j, K, R, (f.by_u[:1], f.by_u[1:]), (f.by_c[:1], f.by_c[1:]), f.by_d)
         # Products of the errors of h_i with those of the line (or the shift) of j.
         own = 1.0 + np.maximum(r.lam[i], -0.9)
         of_i = own**2 / r.alpha[i] + own * (1.0 / r.n[i] + 1.0 / r.n_eff)
         of_j = 1.0 / r.alpha[j]
-        if applied:
+        if f.by_d is not None:
             w = targets.w_mean[self.regime[j]]
             of_j = np.divide(1.0, w, out=np.zeros_like(w), where=w > 0)
         free = max(targets.white.dimension - 1, 1)
-        return value, np.sqrt(variance + free * ratio**2 * of_i * of_j)
+        return f.value, np.sqrt(variance[0] + free * f.ratio**2 * of_i * of_j)
+
+
+class Gradient(NamedTuple):
+    """An effect of k pairs (i, j) and its derivatives, in the basis u_i, c_i, u_j, c_j, d_j.
+
+    The effect itself and the number that `(u_i − c_i)·x` is multiplied by in it, shape (k,);
+    derivatives by u and by c of i (first row) and of j, shape (2, 5, k), and by the shift d_j,
+    shape (1, 5, k), where it is part of the effect.
+    """
+
+    value: FloatArray
+    ratio: FloatArray
+    by_u: FloatArray
+    by_c: FloatArray
+    by_d: FloatArray | None = None
+
+
+# Takes the Gram matrices of the bases, shape (5, 5, k), and g of i and of j, shape (k,).
+GradientOf = Callable[[FloatArray, FloatArray, FloatArray], Gradient]
+
+
+def total_effect(K: FloatArray, g_i: FloatArray, g_j: FloatArray) -> Gradient:
+    """`E_ij` of the module's docstring."""
+    ratio = g_j / g_i
+    value = (K[U_I, U_J] - K[C_I, U_J]) * ratio
+    by_u, by_c = np.zeros((2, 2, 5, len(ratio)))
+    by_u[0, U_J], by_c[0, U_J], by_c[0, C_I] = ratio, -ratio, -value / g_i**2
+    by_u[1, U_I], by_u[1, C_I], by_c[1, C_J] = ratio, -ratio, value / g_j**2
+    return Gradient(value, ratio, by_u, by_c)
+
+
+def applied_effect(K: FloatArray, g_i: FloatArray, _: FloatArray) -> Gradient:
+    """`(u_i − c_i)·d_j / g_i`: what intervention j did to i as it was applied."""
+    ratio = 1.0 / g_i
+    value = (K[U_I, D_J] - K[C_I, D_J]) * ratio
+    by_u, by_c = np.zeros((2, 2, 5, len(ratio)))
+    by_u[0, D_J], by_c[0, D_J], by_c[0, C_I] = ratio, -ratio, -value / g_i**2
+    by_d = np.zeros((1, 5, len(ratio)))
+    by_d[0, U_I], by_d[0, C_I] = ratio, -ratio
+    return Gradient(value, ratio, by_u, by_c, by_d)
 
 
 def reveal(reading: Reading, named: tuple[int, ...] = ()) -> Revealed:
