@@ -17,8 +17,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.ledger import Ledger
-from jigsaw_crl.federated.round import Gathering, RoundRecord, begin_round, end_round
-from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.federated.round import Gathering, begin_round, end_round
+from jigsaw_crl.federated.settings import RoundRecord, SiteSettings
 from jigsaw_crl.result import result as results
 
 from .conftest import SITES

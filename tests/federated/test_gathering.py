@@ -12,7 +12,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.keys import read_private_key
-from jigsaw_crl.federated.round import STATUS, Gathering, RoundRecord
+from jigsaw_crl.federated.round import Gathering
+from jigsaw_crl.federated.settings import STATUS, RoundRecord
 from jigsaw_crl.federated.signing import sign_fragment
 
 from .conftest import SITES, STUDY
@@ -228,7 +229,8 @@ def test_an_answer_that_cannot_be_kept_is_refused_by_name(settings, sites, monke
         raise InputError("it cannot be written (No space left on device)", "Make room.", path=path)
 
     gathering = Gathering.open(settings, "first")
-    monkeypatch.setattr("jigsaw_crl.federated.round.write_text", full)
+    for module in ("round", "settings"):
+        monkeypatch.setattr(f"jigsaw_crl.federated.{module}.write_text", full)
     standing = gathering.receive("client-1", answers(sites)["client-1"])
     assert standing.state == "refused"
     assert "No space left" in standing.why

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.round import RoundRecord, Standing, begin_round, end_round
+from jigsaw_crl.federated.round import begin_round, end_round
+from jigsaw_crl.federated.settings import RoundRecord, Standing
 
 from .conftest import SITES
 

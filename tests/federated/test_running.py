@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.round import RoundRecord, Standing
 from jigsaw_crl.federated.running import RoundEnd, find_record, start_command, wait_for_job
+from jigsaw_crl.federated.settings import RoundRecord, Standing
 
 from .conftest import read_local
 

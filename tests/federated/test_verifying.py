@@ -161,7 +161,6 @@ def reseed(document):
         lambda d: d["order"]["probabilities"][0].__setitem__(1, 0.77),
         lambda d: d["order"]["why"][0].__setitem__(1, 7),
         lambda d: d["order"]["decoded"][0].__setitem__(1, 1 - d["order"]["decoded"][0][1]),
-        lambda d: d["order"].update(disagreement=True),
         lambda d: d["diagnostics"].append(Finding("x", "warning", "m", "r").to_document()),
         lambda d: d["refined"][0].update(districts=None),
         lambda d: d["proposal"].update(expected_gain=0.5),

@@ -12,13 +12,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
-
-from pydantic import ValidationError
 
 from jigsaw_crl.assembly import conclude
 from jigsaw_crl.assembly.order import Method, Options
-from jigsaw_crl.base.documents import Closed
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
@@ -27,9 +23,15 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import Rules, check_answer
 from jigsaw_crl.federated.keys import read_key_list, read_private_key
 from jigsaw_crl.federated.ledger import Ledger, now
-from jigsaw_crl.federated.settings import CoordinatorSettings, check_name
+from jigsaw_crl.federated.settings import (
+    ANSWERS,
+    CoordinatorSettings,
+    RoundRecord,
+    Standing,
+    check_name,
+)
 from jigsaw_crl.federated.signing import Received
-from jigsaw_crl.federated.verifying import ANSWERS, SEED, STATUS, sign_result
+from jigsaw_crl.federated.verifying import SEED, sign_result
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.result import Result
 
@@ -37,59 +39,6 @@ from jigsaw_crl.result.result import Result
 _PATIENCE = 60.0
 # Sites up to which a label counts as that of few.
 _FEW = 2
-
-
-class Standing(Closed):
-    """The state of a site in a round.
-
-    "kept": it did not answer this time, but its answer from an interrupted run of this round is
-    used. `why` says why the answer was refused, or why there is none if that is known.
-    """
-
-    state: Literal["received", "kept", "refused", "missing"]
-    why: str = ""
-
-    @property
-    def used(self) -> bool:
-        """Whether the site's fragment is in the result."""
-        return self.state in ("received", "kept")
-
-
-class RoundRecord(Closed):
-    """The content of `round.json`.
-
-    `ended_at` is None while the round runs, and if the coordinator was killed during it; `failure`
-    says why there is no result.
-    """
-
-    round: str
-    started_at: str
-    ended_at: str | None = None
-    failure: str | None = None
-    sites: dict[str, Standing]
-
-    @property
-    def closed(self) -> bool:
-        """Whether the round has ended with a result."""
-        return self.ended_at is not None and self.failure is None
-
-    @property
-    def complete(self) -> bool:
-        """Whether the result rests on every site."""
-        return self.closed and all(standing.used for standing in self.sites.values())
-
-    @classmethod
-    def read(cls, folder: Path) -> RoundRecord | None:
-        """The record in a round's folder; None if there is none that can be read."""
-        try:
-            return cls.model_validate_json((folder / STATUS).read_bytes())
-        except (OSError, ValidationError):
-            return None
-
-    def save(self, folder: Path, *, strict: bool = False) -> None:
-        """Write `round.json`; by default it keeps its last content when the disk is full."""
-        with suppress(*(() if strict else (InputError,))):
-            write_text(folder / STATUS, self.model_dump_json(indent=1))
 
 
 def begin_round(settings: CoordinatorSettings, round_name: object, *, again: bool = False) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -34,10 +34,7 @@ from jigsaw_crl.federated.kits import (
     set_storage_paths,
     write_json,
 )
-from jigsaw_crl.federated.settings import RoundOptions, coordinator_settings
-
-if TYPE_CHECKING:
-    from jigsaw_crl.federated.round import RoundRecord
+from jigsaw_crl.federated.settings import RoundOptions, RoundRecord, coordinator_settings
 
 # Entries of a job's meta data: the round's name, whether a round with a result may be run again,
 # and after the round its state, which the coordinator writes.
@@ -268,8 +265,6 @@ def find_record(
 
     The coordinator writes it to the job's meta data a moment after the job's last status.
     """
-    from jigsaw_crl.federated.round import RoundRecord  # it loads what assembly needs
-
     end = time.monotonic() + grace
     while META_STATE not in (meta := session.get_job_meta(job)):
         if time.monotonic() >= end:

@@ -1,4 +1,4 @@
-"""Options of a round, and settings that a participant keeps in its kit's `local` folder.
+"""Options and state of a round, and settings that a participant keeps in its `local` folder.
 
 A job cannot change the settings. They are not in NVFlare's `resources.json`, because a site
 announces the additional entries of that file to the server.
@@ -7,18 +7,22 @@ announces the additional entries of that file to the server.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationError
 
-from jigsaw_crl.base.documents import Document, WholeNumber
+from jigsaw_crl.base.documents import Closed, Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly.order import Method  # a site does not load assembly
 
+# Files and folders of a round beside those of its result: how it stands, and the sites' answers.
+STATUS, ANSWERS = "round.json", "answers"
 SITE_FILE, COORDINATOR_FILE = "jigsaw-site.json", "jigsaw-coordinator.json"
 # A fragment of a thousand labels with evidence at two scales takes about 30 MB.
 MOST_BYTES = 1 << 26
@@ -70,6 +74,59 @@ class RoundOptions:
             raise InputError(f"min_sites is {self.min_sites}", "At least one site is needed.")
         if self.timeout < 1:
             raise InputError(f"timeout is {self.timeout}", "Give the sites at least a second.")
+
+
+class Standing(Closed):
+    """The state of a site in a round.
+
+    "kept": it did not answer this time, but its answer from an interrupted run of this round is
+    used. `why` says why the answer was refused, or why there is none if that is known.
+    """
+
+    state: Literal["received", "kept", "refused", "missing"]
+    why: str = ""
+
+    @property
+    def used(self) -> bool:
+        """Whether the site's fragment is in the result."""
+        return self.state in ("received", "kept")
+
+
+class RoundRecord(Closed):
+    """The content of `round.json`.
+
+    `ended_at` is None while the round runs, and if the coordinator was killed during it; `failure`
+    says why there is no result.
+    """
+
+    round: str
+    started_at: str
+    ended_at: str | None = None
+    failure: str | None = None
+    sites: dict[str, Standing]
+
+    @property
+    def closed(self) -> bool:
+        """Whether the round has ended with a result."""
+        return self.ended_at is not None and self.failure is None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the result rests on every site."""
+        return self.closed and all(standing.used for standing in self.sites.values())
+
+    @classmethod
+    def read(cls, folder: Path) -> RoundRecord | None:
+        """The record in a round's folder; None if there is none that can be read."""
+        try:
+            return cls.model_validate_json((folder / STATUS).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def save(self, folder: Path, *, strict: bool = False) -> None:
+        """Write `round.json`; by default it keeps its last content when the disk is full."""
+        with suppress(*(() if strict else (InputError,))):
+            write_text(folder / STATUS, self.model_dump_json(indent=1))
 
 
 def _check_path(path: Path) -> Path:

@@ -24,6 +24,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file, write_text
 from jigsaw_crl.federated.keys import KeyList, SignedDocument, key_identifier, public_text
 from jigsaw_crl.federated.ledger import Head, Ledger, LogLine, now
+from jigsaw_crl.federated.settings import ANSWERS, STATUS
 from jigsaw_crl.federated.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import read_bytes
@@ -34,8 +35,6 @@ from jigsaw_crl.result.result import Result
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-# Files and folders of a round beside those of its result: how it stands, and the sites' answers.
-STATUS, ANSWERS = "round.json", "answers"
 # The seed of every round, so that nobody can try several and choose.
 SEED = 0
 # Findings about sites, which do not follow from the fragments.
