@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import permutations, product
 
 import networkx as nx
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,7 +122,7 @@ def test_the_reason_of_an_undetermined_pair_names_the_clients():
         ]
     )
     assert order.explain("a", "c").reason == "no client saw both"
-    reason = "both always in one district, joined by hidden causes: lab-2, lab-5"
+    reason = "hidden causes join the two at every client that has both (lab-2, lab-5)"
     assert order.explain("c", "d").reason == reason
     text = str(order.explain("c", "d"))
     assert text == f"Whether c is an ancestor of d is undetermined: {reason}."
@@ -139,3 +141,14 @@ def test_the_reason_of_a_pair_on_which_chains_disagree_says_so(tmp_path):
     read = jc.load_result(changed.save(tmp_path / "out")).order
     assert read.convergence == convergence
     assert "the chains that sample orders disagree on this pair" in read.explain(a, d).reason
+
+
+def test_a_label_may_be_asked_for_in_another_spelling():
+    hard = jc.simulate.world_from_graph(
+        np.diag([0.9], k=-1), [[0, 1]], [3], names=["sludge_level", "uv lamp"]
+    )
+    order = jc.recover(hard.clients(n_samples=5_000)).order
+    plain = str(order.explain("sludge_level", "uv lamp"))
+    assert str(order.explain("Sludge-Level", "UV_lamp")) == plain
+    with pytest.raises(jc.InputError, match="no client has the label 'sludge'"):
+        order.explain("sludge", "uv lamp")

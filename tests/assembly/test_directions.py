@@ -118,7 +118,7 @@ def test_sites_that_moved_labels_in_opposite_directions_agree_about_effects():
         12, 7, 0.5, 620_007, intervention=Intervention("hard", shift=1.0)
     )
     fragments = [jc.recover_fragment(client, interventions="hard") for client in world.clients()]
-    value = np.array(pool_effects(*used(fragments)).by_site.value)
+    value = np.array(pool_effects(*used(fragments)).by_site)
     labels = pool_effects(*used(fragments)).labels
     clear = np.abs(world.effects(labels).total) > 0.15
     rng, apart, shared = np.random.default_rng(0), 0, 0

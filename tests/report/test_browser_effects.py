@@ -49,14 +49,14 @@ def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, capsys):
     page.wait_for_selector("#forest")
     frame = plant.site_effects("pump", "valve")
     rows = page.locator("#forest tbody tr:not(.axis)")
-    assert rows.locator("th").all_inner_texts() == [*frame.site, "all sites"]
+    assert rows.locator("th").all_inner_texts() == [*frame.site, "all clients"]
     shown = rows.locator("td.num").evaluate_all("list => list.map(e => e.firstChild.textContent)")
     pooled = plant.order.effects.estimate[plant.order.indices("pump", "valve")]
     assert [number(x) for x in shown] == pytest.approx([*frame.total, pooled], abs=0.00501)
     assert page.locator("#forest tr.aside th").all_inner_texts() == ["coast"]
     told = page.locator("#about").inner_text()
     assert "The effect is direct" in told
-    assert "The sites agree" in told
+    assert "The clients agree" in told
     assert "set aside" in told
     assert certificate_on(page) == explained(capsys, folder(plant), "pump", "valve")
     # Once in the certificate, and once in the picture.
@@ -169,8 +169,8 @@ def test_a_no_says_which_effect_it_excludes(visit, plant, tunnel):
 def test_an_effect_that_one_site_measured_has_no_forest(visit):
     page = visit(assembled(sized_fragment("one", "a", "b", error=0.0)))
     ask(page, "a", "b")
-    assert "from 1 site" in page.locator("#certificate").inner_text()
-    assert "Only one site measured it" in page.locator("#about").inner_text()
+    assert "from 1 client" in page.locator("#certificate").inner_text()
+    assert "Only one client measured it" in page.locator("#about").inner_text()
     assert page.locator("#forest").count() == 0
 
 

@@ -122,7 +122,7 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     assert certificate == str(order.explain("pump", "valve"))
     assert "Total effect of pump on valve: +0.67" in certificate
     assert about[0] == "The effect is direct: it does not pass through other labels."
-    assert about[1].startswith("The sites agree: ")
+    assert about[1].startswith("The clients agree: ")
     assert about[2].startswith("×: set aside")
     weight = plant.graph["pump"]["flow"]["weight"]
     total = plant.effects.set_index(["cause", "effect"]).loc[("pump", "flow"), "total"]
@@ -133,7 +133,7 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     _, told, _ = texts_of(plant, "valve", "pump")
     assert interval in told
     assert "It counts as zero, because valve is not an ancestor of pump." in told
-    assert "no site with hard interventions" in texts_of(plant, "pump", "mixer")[1]
+    assert "no client with hard interventions" in texts_of(plant, "pump", "mixer")[1]
 
 
 def test_an_effect_that_may_pass_through_another_label_is_called_total():

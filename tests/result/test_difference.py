@@ -35,7 +35,7 @@ def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tm
     assert found.changed == (corrected.name,)
     assert found.effects
     assert all(set(e.because) <= {corrected.name} for e in found.effects)
-    assert difference(old, old).summary.startswith("the sites are the same: 0 verdicts")
+    assert difference(old, old).summary.startswith("the clients are the same: 0 verdicts")
     known = jc.recover(clients, interventions="hard",
                        knowledge=jc.Knowledge([[world.order.topological()[0]]]))  # fmt: skip
     assert difference(old, known).knowledge
@@ -44,3 +44,44 @@ def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tm
     assert json.loads(capsys.readouterr().out)["changed"] == [corrected.name]
     assert cli.run(["diff", *folders]) == 0
     assert f"{corrected.name} changed" in capsys.readouterr().out
+
+
+def test_effects_that_are_zero_are_no_news_and_turned_labels_no_change_of_an_effect():
+    hard = jc.simulate.Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(6, 4, 0.8, seed=3, intervention=hard)
+    *others, last = world.clients(n_samples=3_000)
+    part = jc.recover(others, interventions="hard")
+    whole = part.add(last, interventions="hard")
+    found = difference(part, whole)
+    came = [e for e in found.effects if e.before is None]
+    at = whole.effects.set_index(["cause", "effect"])
+    assert all(at.low[e.cause, e.effect] * at.high[e.cause, e.effect] > 0 for e in came)
+    # A sensor that falls when a label is raised says that its direction is the other one.
+    label = max(others[0].labels, key=lambda x: int((part.effects.cause == x).sum()))
+    turned = []
+    for client in others:
+        if label in client.labels:
+            feature = client.features[0]
+            rise = client.interventions[label][0].mean[0] - client.control.mean[0]
+            if rise < 0:
+                client = client.with_sensors(up={label: feature})
+        turned.append(client)
+    other = difference(part, jc.recover(turned, interventions="hard"))
+    assert set(other.turned) <= {label}
+    assert not [e for e in other.effects if e.before is not None and e.after is not None
+                and abs(abs(e.before) - abs(e.after)) < 0.01]  # fmt: skip
+
+
+def test_a_result_that_goes_on_tells_what_is_new_first_and_in_its_report(tmp_path, capsys):
+    first, *others = jc.simulate.setting("A", 0).clients(n_samples=5_000)
+    folder, sent = tmp_path / "result", tmp_path / "new.json"
+    jc.recover(others).save(folder)
+    sent.write_text(jc.recover_fragment(first).to_json())
+    assert cli.run(["assemble", str(sent), "--into", str(folder)]) == 0
+    told = capsys.readouterr().out.splitlines()[0]
+    assert told.startswith(f"Since last time: {first.name} joined: ")
+    page = (folder / "report.html").read_text()
+    assert 'id="since">Since last time: ' in page
+    assert cli.run(["assemble", "--into", str(folder), "--remove", first.name]) == 0
+    told = capsys.readouterr().out.splitlines()[0]
+    assert told.startswith(f"Since last time: {first.name} left: ")

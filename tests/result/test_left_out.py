@@ -129,7 +129,7 @@ def test_check_says_what_recover_will_do(study, capsys):
     assert cli.run(["check", str(study)]) == 0
     out = capsys.readouterr().out
     assert "left out: z1 of copied" in out
-    said = "2 of 3 clients can say something about ancestors: the other one is left out."
+    said = "2 of 3 clients can say something about ancestors: broken is left out."
     lines = out.splitlines()
     assert lines[0].startswith(said)
     assert lines[0] == lines[-1]

@@ -63,7 +63,11 @@ class Proposal:
     reason : str
         Why so many labels.
     hard : tuple of str
-        Labels whose interventions should be hard: soft ones settle nothing about their ancestors.
+        Labels whose interventions should be hard, which the expectation counts on: those so far are
+        hard, or moved a single direction.
+    single : tuple of str
+        Those of them whose interventions so far moved a single direction: others than hard ones
+        settle nothing about their ancestors.
     at_most : bool
         No client so far says anything, so the chances are those of a client that is always right.
     withheld : tuple of str
@@ -93,6 +97,7 @@ class Proposal:
     expected: float = 0.0
     reason: str = ""
     hard: tuple[str, ...] = ()
+    single: tuple[str, ...] = ()
     at_most: bool = False
     withheld: tuple[str, ...] = ()
     more_rows: str = ""
@@ -103,15 +108,17 @@ class Proposal:
         if self.withheld:
             return (
                 "The system is not linear: apply hard interventions that shift the mean, and say "
-                f"that they are hard, at a new site or again at {few(self.withheld)}. Others "
+                f"that they are hard, at a new client or again at {few(self.withheld)}. Others "
                 "settle nothing."
             )
         if not self.hard:
             return ""
-        return (
-            f"Make the interventions on {few(self.hard)} hard, and say so: those so far moved a "
-            "single direction, which settles nothing about their ancestors."
-        )
+        why = "the expectation counts on it."
+        if self.single:
+            those = "" if set(self.single) == set(self.hard) else f" on {few(self.single)}"
+            why = f"those so far{those} moved a single direction, which settles nothing about "
+            why += "their ancestors."
+        return f"Make the interventions on {few(self.hard)} hard, and say so: {why}"
 
     @property
     def expects(self) -> str:
@@ -193,7 +200,8 @@ def next_client(
         undetermined=len(chances),
         expected=round(sum(chances.values()), 2),
         reason=reason,
-        hard=tuple(order.labels[i] for i in chosen if search.make_hard[i]),
+        hard=tuple(order.labels[i] for i in chosen if search.hard[i, i]),
+        single=tuple(order.labels[i] for i in chosen if search.make_hard[i]),
         at_most=weighs and not search.outlook.words.any_speaks,
         withheld=tuple(sorted(order.use.withheld)) if weighs else (),
         more_rows=_more_rows(order) if weighs else "",

@@ -340,11 +340,11 @@ def _notes(
         who = [names[k] for k, label in turned if label == j]
         yield (
             f"the intervention on {labels[j]} seems to have moved it the other way at {few(who)} "
-            "than at most sites; effects are given in the direction of most sites"
+            "than at most clients; effects are given in the direction of most clients"
         )
     for site, (far, pairs) in apart.items():
         yield (
-            f"{site} stands apart from the other sites in its effects ({far} of "
+            f"{site} stands apart from the other clients in its effects ({far} of "
             f"{pluralise(pairs, 'effect')} differ by more than two standard errors); none of them "
             "is used"
         )
@@ -366,7 +366,7 @@ def _notes(
     if which:
         yield (
             f"the sign of {pluralise(len(which), 'effect')} is not determined, because no shift "
-            "shows the direction of a label and no effect that several sites share does: "
+            "shows the direction of a label and no effect that several clients share does: "
             f"{few(which, 3)}; sizes in brackets"
         )
 

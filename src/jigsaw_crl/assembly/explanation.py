@@ -82,7 +82,7 @@ class TotalEffect:
         aside = f"; set aside: {', '.join(self.set_aside)}" if self.set_aside else ""
         return (
             f"{self.total:+.2f} standard deviations (95 % interval {self.low:+.2f} to "
-            f"{self.high:+.2f}), from {pluralise(self.sites, 'site')}{aside}"
+            f"{self.high:+.2f}), from {pluralise(self.sites, 'client')}{aside}"
         )
 
 
@@ -328,7 +328,7 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
     if not seen:
         told = "no client saw both"
     elif not told and all(order.panel.rows[k].together[i, j] for k, i, j in seen):
-        told = f"both always in one district, joined by hidden causes: {names}"
+        told = f"hidden causes join the two at every client that has both ({names})"
     elif not told:
         told = f"the clients that saw both cannot say: {names}"
     elif not (yes and no) and order.mode == "evidence" and not rule:

@@ -27,6 +27,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
+from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.order import PartialOrder, cover_matrix, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.evidence.effects import AT_DOSE, TOTAL
@@ -424,6 +425,10 @@ class GlobalOrder(ReadOnlyArrays):
         if refused:
             why = "; ".join(refused)[:300]
             raise InputError(f"the label {label!r} was left out ({why})", known)
+        if isinstance(label, str):
+            same = [x for x in self.labels if label_key(x) == label_key(label)]
+            if len(same) == 1:
+                return self.panel.position[same[0]]
         near = did_you_mean(label, self.labels)
         raise InputError(f"no client has the label {label!r}", f"{known} {near}".strip())
 

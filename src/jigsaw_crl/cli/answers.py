@@ -89,10 +89,10 @@ def _amounts(given: list[str], what: str) -> dict[str, float]:
 
 @command("jigsaw diff before/ after/")
 def diff(old: Path, new: Path, *, as_json: bool = False) -> None:
-    """What changed between two results, and because of which sites?
+    """What changed between two results, and because of which clients?
 
-    Lists the verdicts and effects that changed, and the sites that joined, left or changed and have
-    both labels.
+    Lists the verdicts and effects that changed, and the clients that joined, left or changed and
+    have both labels.
     """
     from jigsaw_crl.result import load_result
     from jigsaw_crl.result.difference import difference
@@ -101,6 +101,8 @@ def diff(old: Path, new: Path, *, as_json: bool = False) -> None:
     told: list[str | Table] = [f"{found.summary}."]
     for what, labels in (("new labels", found.new_labels), ("labels gone", found.lost_labels)):
         told += [f"{what}: {few(labels)}"] if labels else []
+    if found.turned:
+        told.append(f"counted as growing in the other direction than before: {few(found.turned)}")
     columns = ["before", "after", "because of"]
     if found.verdicts:
         rows = [

@@ -226,8 +226,8 @@ TEXTS: dict[str, tuple[str | None, str]] = {
         "Add the fragments to this result folder, with its own method and seed; it is replaced, "
         "unless --out names another folder.",
     ),
-    "corrected": (None, "With --into: the fragments are corrected ones of sites it has."),
-    "remove": ("SITE", "With --into: leave this site out; may be repeated."),
+    "corrected": (None, "With --into: the fragments are corrected ones of clients it has."),
+    "remove": ("CLIENT", "With --into: leave this client out; may be repeated."),
     "again": (None, "Make the result of a round again, from the same fragments."),
     "sign": ("KEY", "Sign the result with this private key."),
     "knowledge": ("FILE", "study.toml, or another file with its table [knowledge]."),

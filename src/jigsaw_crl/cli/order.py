@@ -198,13 +198,14 @@ def _result_of(
     from jigsaw_crl.assembly import conclude
     from jigsaw_crl.assembly.order import Options
     from jigsaw_crl.result import Result, load_result
+    from jigsaw_crl.result.difference import difference
 
     if into is None:
         chosen = Options(**options)
         chosen.knowledge.check({label for piece in pieces.values() for label in piece.labels})
         concluded = conclude(pieces.values(), options=chosen)
         return Result(pieces, concluded.order, concluded.findings, provenance)
-    grown = load_result(into)
+    grown = earlier = load_result(into)
     if gone:
         grown = grown.remove(*gone)
     if pieces:
@@ -213,6 +214,7 @@ def _result_of(
         name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
         for name, more in provenance.items()
     }
+    joined["since"] = difference(earlier, grown).news
     return replace(grown, provenance={**grown.provenance, **joined})
 
 
@@ -280,6 +282,8 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
         }
 
     told = [] if as_json else result_told(result)
+    if not as_json and "since" in result.provenance:
+        told.insert(0, str(result.provenance["since"]))
     emit(as_json, document, told, [] if out is None else f"written to {out}")
 
 

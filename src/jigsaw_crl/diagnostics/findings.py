@@ -192,28 +192,28 @@ WARNINGS = {
         "latents have no label.",
     ),
     "label-differs": (
-        "the label seems to mean something else here than at the other sites: several of its "
+        "the label seems to mean something else here than at the other clients: several of its "
         "pairs contradict them and are left out",
-        "Check what the site applied under this label, and whether two labels are exchanged.",
+        "Check what the client applied under this label, and whether two labels are exchanged.",
     ),
     "not-hard/across": (
-        "the interventions on {regime!r} are called hard, but the sites' effects on it differ "
+        "the interventions on {regime!r} are called hard, but the clients' effects on it differ "
         "beyond chance: its target still listens to its causes at some of them, or the systems "
         "differ",
-        'They count as soft at every site. Call one "hard" only if its target could not respond '
+        'They count as soft at every client. Call one "hard" only if its target could not respond '
         "to its causes.",
     ),
     "effects-apart": (
-        "{far} of {effects} of its hard interventions differ from those of the other sites by "
+        "{far} of {effects} of its hard interventions differ from those of the other clients by "
         "more than two standard errors",
         "None of its effects is used. Check its labels, which interventions are hard, and whether "
         "it measures the same system.",
     ),
     "sites-differ": (
-        "{having} an effect of {ancestor!r} on {descendant!r}, and {lacking} none: that sites "
+        "{having} an effect of {ancestor!r} on {descendant!r}, and {lacking} none: that clients "
         "differ is {value:,.0f} times as probable as one truth for all",
-        "The verdict is an average over the sites. Ask what differs between them, or recover them "
-        "apart.",
+        "The verdict is an average over the clients. Ask what differs between them, or recover "
+        "them apart.",
     ),
     "knowledge-contradicted": (
         "the data contradict what you said: {said}; without your word they decide the opposite",

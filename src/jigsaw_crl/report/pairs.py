@@ -137,8 +137,8 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
     if not effects.known[a, d]:
         if said != NO:
             sentences.append(
-                "The size of its effect is unknown: no site with hard interventions on both labels "
-                "measured it."
+                "The size of its effect is unknown: no client with hard interventions on both "
+                "labels measured it."
             )
         return sentences
     if said == NO:
@@ -151,7 +151,7 @@ def _about(order: GlobalOrder, a: int, d: int) -> list[str]:
         sentences.append(_direct(order, a, d))
     sentences.append(_agreement(effects, a, d))
     if effects.set_aside[:, a, d].any():
-        sentences.append("×: set aside, because it stands far apart from the other sites.")
+        sentences.append("×: set aside, because it stands far apart from the other clients.")
     if loose := [order.labels[i] for i in (a, d) if not effects.oriented[i]]:
         sentences.append(
             "The sign says nothing: no intervention shows in which direction it moved "
@@ -186,14 +186,14 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
 
 
 def _agreement(effects: PooledEffects, a: int, d: int) -> str:
-    """Whether the sites agree about the size of an effect."""
+    """Whether the clients agree about the size of an effect."""
     if effects.sites[a, d] < 2:
-        return "Only one site measured it, so that agreement between sites cannot be tested."
+        return "Only one client measured it, so that agreement between clients cannot be tested."
     p = float(effects.heterogeneity[a, d])
     odds = "less than 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
     by_chance = f"by chance, differences as large as theirs have a probability of {odds}."
     if p < UNEQUAL:
-        return f"The sites differ: {by_chance} The interval includes the spread between sites."
+        return f"The clients differ: {by_chance} The interval includes the spread between clients."
     if p < 0.1:
-        return f"The sites differ somewhat more than usual: {by_chance}"
-    return f"The sites agree: {by_chance}"
+        return f"The clients differ somewhat more than usual: {by_chance}"
+    return f"The clients agree: {by_chance}"

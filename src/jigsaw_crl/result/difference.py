@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
+import networkx as nx
 import numpy as np
 
 from jigsaw_crl.base.text import few, pluralise
@@ -45,8 +47,8 @@ class ChangedEffect:
 class Difference:
     """What differs between two results.
 
-    Sites `joined`, `left`, or `changed` what they sent; with `knowledge`, something else is known
-    before the data.
+    Clients `joined`, `left`, or `changed` what they sent; with `knowledge`, something else is known
+    before the data. Labels that are `turned` count as growing in the other direction than before.
     """
 
     joined: tuple[str, ...]
@@ -57,6 +59,17 @@ class Difference:
     knowledge: bool
     verdicts: tuple[Changed, ...]
     effects: tuple[ChangedEffect, ...]
+    turned: tuple[str, ...] = ()
+
+    @property
+    def news(self) -> str:
+        """The summary and the first verdicts that changed, for a result that goes on from one."""
+        told = few(
+            (f"whether {v.ancestor} is an ancestor of {v.descendant}: {v.before}, now {v.after}"
+            for v in self.verdicts),
+            3,
+        )  # fmt: skip
+        return f"Since last time: {self.summary}{f' ({told})' if told else ''}."
 
     @property
     def summary(self) -> str:
@@ -66,13 +79,14 @@ class Difference:
         words += ["what you said changed"] if self.knowledge else []
         verdicts, effects = len(self.verdicts), len(self.effects)
         counts = f"{pluralise(verdicts, 'verdict')} and {pluralise(effects, 'effect')}"
-        return f"{'; '.join(words) or 'the sites are the same'}: {counts} changed"
+        return f"{'; '.join(words) or 'the clients are the same'}: {counts} changed"
 
 
 def difference(old: Result, new: Result) -> Difference:
     """What changed from one result to another, on the labels that both have.
 
-    Effects changed that came, went, or moved by more than an earlier standard error.
+    Effects changed that came or went and are not zero, or that moved by more than an earlier
+    standard error. Earlier effects are given in the directions of the new result.
 
     Examples
     --------
@@ -105,8 +119,13 @@ def difference(old: Result, new: Result) -> Difference:
     tables = [r.effects.set_index(["cause", "effect"]) for r in (old, new)]
     both = tables[0].join(tables[1], how="outer", lsuffix="_before", rsuffix="_after", sort=True)
     columns = both.total_before, both.total_after, both.standard_error_before
-    for (a, d), was, now, error in zip(both.index, *columns, strict=True):
-        other = abs(now - was) > error or np.isnan(was) != np.isnan(now)
+    known = [both[f"low_{when}"] * both[f"high_{when}"] > 0 for when in ("before", "after")]
+    products = (both.total_before * both.total_after)[known[0] & known[1]]
+    turned = _turned({pair: float(np.sign(x)) for pair, x in products.items()})
+    clear = known[0] | known[1]
+    for (a, d), was, now, error, seen in zip(both.index, *columns, clear, strict=True):
+        was = -was if (a in turned) != (d in turned) else was
+        other = abs(now - was) > error or (seen and np.isnan(was) != np.isnan(now))
         if other and {a, d} <= set(common):
             first, second = (None if np.isnan(x) else round(float(x), 3) for x in (was, now))
             effects.append(ChangedEffect(a, d, first, second, because((a, d))))
@@ -119,4 +138,24 @@ def difference(old: Result, new: Result) -> Difference:
         knowledge=one.options.knowledge != two.options.knowledge,
         verdicts=tuple(verdicts),
         effects=tuple(effects),
+        turned=tuple(sorted(turned)),
     )
+
+
+def _turned(signs: Mapping[tuple[str, str], float]) -> set[str]:
+    """Labels that count as growing in the other direction than before.
+
+    `signs` are −1 for effects that have the other sign now, else 1. Of labels that effects join,
+    the smaller part was turned.
+    """
+    graph: nx.Graph = nx.Graph()
+    for (a, d), sign in signs.items():
+        graph.add_edge(a, d, sign=sign)
+    found = set[str]()
+    for part in nx.connected_components(graph):
+        way = {min(part): 1.0}
+        for a, d in nx.bfs_edges(graph, min(part)):
+            way[d] = way[a] * graph[a][d]["sign"]
+        sides = [{x for x in way if way[x] == side} for side in (1.0, -1.0)]
+        found |= min(sides, key=len)
+    return found

@@ -11,6 +11,9 @@ from jigsaw_crl.fragment.fragment import Outcome
 
 __all__ = ["LeftOut", "left_out", "summarise"]
 
+# Of so many clients, the sentence tells the number and not the names.
+MANY = 3
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -60,8 +63,8 @@ def summarise(
     >>> from jigsaw_crl import Outcome
     >>> from jigsaw_crl.result.summary import summarise
     >>> print(summarise({"lab-1": Outcome(), "lab-2": Outcome("not-identified", "", "")}))
-    1 of 2 clients can say something about ancestors: the other one changed noise or mean alone, as
-    far as its rows tell. Make these interventions hard.
+    1 of 2 clients can say something about ancestors: lab-2 changed noise or mean alone, as far as
+    its rows tell. Make these interventions hard.
     """
     gone = {part.client for part in left_out if part.label is None}
     bent = set(withheld) & set(outcomes)
@@ -69,28 +72,31 @@ def summarise(
     its = "its" if len(mute) == 1 else "their"
     reasons = [
         (
-            len(mute),
+            mute,
             f"changed noise or mean alone, as far as {its} rows tell",
             "Make these interventions hard.",
         ),
         (
-            len(bent),
+            bent,
             "saw a system that is not linear, and nothing is stated there",
             "In a system that is not linear, interventions must be hard and shift the mean.",
         ),
         (
-            len(gone),
+            gone,
             f"{'is' if len(gone) == 1 else 'are'} left out",
             "The findings say why, and what to do.",
         ),
     ]
     told = [reason for reason in reasons if reason[0]]
-    total, silent = len(outcomes) + len(gone), sum(reason[0] for reason in told)
-    why = [f"{n} {text}" for n, text, _ in told]
-    if len(told) == 1:
-        others = "the other one" if silent == 1 else f"the other {silent}"
+    total, silent = len(outcomes) + len(gone), sum(len(reason[0]) for reason in told)
+    # A few clients are named; of many, their number says more.
+    why = [
+        f"{' and '.join(sorted(names)) if len(names) < MANY else len(names)} {text}"
+        for names, text, _ in told
+    ]
+    if len(told) == 1 and (silent == total or silent >= MANY):
         all_of_them = "it" if total == 1 else "they"
-        why = [f"{all_of_them if silent == total else others} {told[0][1]}"]
+        why = [f"{all_of_them if silent == total else f'the other {silent}'} {told[0][1]}"]
     sentence = ": ".join([_who(total, total - silent), *([", ".join(why)] if why else [])])
     said = [f"{sentence}.", *(remedy for _, _, remedy in told)]
     if undecided and silent < total:

@@ -27,10 +27,10 @@ function forest(pair, said) {
     element("td", { class: "plot" }, mark(scale, size, kind)),
     element("td", { class: "num" }, `${kind === "aside" ? "× " : ""}${signed(size.value)}`, element("span", { class: "sr" }, ` (${range(size)})${kind === "aside" ? ", set aside" : ""}`)));
   return [element("table", { id: "forest", class: "forest" },
-    element("caption", { class: "sr" }, "Effect at every site, and at all together"),
-    element("thead", {}, element("tr", {}, ...["site", "95 % interval", "effect"].map((x) => element("th", { scope: "col" }, x)))),
+    element("caption", { class: "sr" }, "Effect at every client, and at all together"),
+    element("thead", {}, element("tr", {}, ...["client", "95 % interval", "effect"].map((x) => element("th", { scope: "col" }, x)))),
     element("tbody", {}, ...sites.map((s) => row(s.name, s.size, s.size.aside ? "aside" : "site")),
-      row("all sites", all, "sum"), axisRow(scale)))];
+      row("all clients", all, "sum"), axisRow(scale)))];
 }
 
 // -- marks: intervals in table cells, on one scale --
