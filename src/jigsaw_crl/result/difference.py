@@ -121,7 +121,7 @@ def difference(old: Result, new: Result) -> Difference:
     columns = both.total_before, both.total_after, both.standard_error_before
     known = [both[f"low_{when}"] * both[f"high_{when}"] > 0 for when in ("before", "after")]
     products = (both.total_before * both.total_after)[known[0] & known[1]]
-    turned = _turned({pair: float(np.sign(x)) for pair, x in products.items()})
+    turned = _turned(dict(zip(products.index, np.sign(products), strict=True)))
     clear = known[0] | known[1]
     for (a, d), was, now, error, seen in zip(both.index, *columns, clear, strict=True):
         was = -was if (a in turned) != (d in turned) else was
@@ -148,7 +148,7 @@ def _turned(signs: Mapping[tuple[str, str], float]) -> set[str]:
     `signs` are −1 for effects that have the other sign now, else 1. Of labels that effects join,
     the smaller part was turned.
     """
-    graph: nx.Graph = nx.Graph()
+    graph: nx.Graph[str] = nx.Graph()
     for (a, d), sign in signs.items():
         graph.add_edge(a, d, sign=sign)
     found = set[str]()
