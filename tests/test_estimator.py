@@ -53,13 +53,6 @@ def test_it_works_in_a_pipeline_and_names_its_columns(rows):
     assert pipeline[-1].feature_names_in_.tolist() == frame.columns.tolist()
 
 
-def test_scaling_the_features_does_not_change_the_blocks(rows):
-    X, y = rows
-    plain = jc.BlockRecovery().fit(X, y)
-    scaled = jc.BlockRecovery().fit(X * 7.5, y)
-    assert set(plain.blocks_) == set(scaled.blocks_)
-
-
 def test_regimes_may_be_numbers_with_the_smallest_as_control(rows):
     X, y = rows
     codes = {"control": 0} | {v: i + 1 for i, v in enumerate(sorted(set(y) - {"control"}))}
@@ -88,13 +81,6 @@ def test_data_without_signal_warn_or_raise_as_asked():
         jc.BlockRecovery().fit(X, y)
     with pytest.raises(jc.InputError, match="no signal"):
         jc.BlockRecovery(unfit="raise").fit(X, y)
-
-
-def test_clones_keep_their_parameters():
-    model = jc.BlockRecovery(control="vehicle", method="paper", tau=0.1, n_latent=4)
-    from sklearn.base import clone
-
-    assert clone(model).get_params() == model.get_params()
 
 
 def test_the_fragment_carries_the_client_s_name_into_an_order(rows):

@@ -45,10 +45,6 @@ def assert_same_order(one, other):
     assert str(one.explain(a, d)) == str(other.explain(a, d))
 
 
-def test_files_give_what_fragments_in_memory_give(pieces, tmp_path):
-    assert_same_order(jc.assemble(pieces), jc.assemble(written(pieces, tmp_path)))
-
-
 def test_exact_statements_and_algorithm_3_as_well(exact, tmp_path):
     paths = list(written(exact, tmp_path).iterdir())
     assert_same_order(jc.assemble(exact), jc.assemble(paths))

@@ -72,10 +72,3 @@ def test_fragments_assembled_elsewhere_give_the_same_order(kind, studies, refere
     # The order of arrival must not matter.
     assert run(["assemble", *reversed(files), "--out", str(tmp_path / "out")]) == 0
     _assert_same(jc.load_result(tmp_path / "out").order, reference)
-
-
-def test_exact_moments_travel_as_files(tmp_path):
-    assert run(["simulate", "--setting", "A", "--seed", "0", "--out", str(tmp_path / "s")]) == 0
-    truth = json.loads((tmp_path / "s" / "truth" / "truth.json").read_text())
-    order = jc.recover(jc.read_study(tmp_path / "s")).order
-    assert order.pairs() == {tuple(pair) for pair in truth["pairs"]}

@@ -93,13 +93,6 @@ def test_the_basis_and_the_latents_are_those_of_the_columns():
         fragment.transform(frames["control"][names[::-1]])
 
 
-def test_a_finding_says_what_was_reduced():
-    fragment = jc.recover_fragment(client_from(wide_regimes(600)))
-    (finding,) = (f for f in fragment.findings if f.check == "reduced-columns")
-    assert finding.message.startswith("600 columns are reduced to 21 directions")
-    assert "single columns are not checked" in finding.message
-
-
 def test_a_refused_label_leaves_the_directions_of_the_others():
     regimes = wide_regimes(600)
     regimes["z2"][7] *= 1e5

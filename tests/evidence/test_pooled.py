@@ -42,14 +42,6 @@ def test_a_sum_is_the_same_in_any_order_and_without_what_was_added_and_taken_off
     assert_same(total.minus(parts[:1]), Pooled.sum(2, p, parts[1:]), 1e-10)
 
 
-@given(st.integers(0, 10_000))
-def test_addition_is_the_sum_of_two_clients(seed):
-    rng = np.random.default_rng(seed)
-    one, other = (random_factors(rng, 4).averaged() for _ in range(2))
-    whole = np.arange(4)
-    assert_same(one + other, Pooled.sum(2, 4, [(1.0, whole, one), (1.0, whole, other)]), 1e-12)
-
-
 @given(st.integers(0, 10_000), st.permutations(range(5)))
 def test_every_field_of_the_evidence_follows_the_labels(seed, order):
     factors = random_factors(np.random.default_rng(seed), 5)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import jigsaw_crl as jc
@@ -11,37 +9,11 @@ import jigsaw_crl as jc
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, jc.Result]:
-    world = jc.simulate.setting("A", 0)
-    samples = world.clients(n_samples=3000, seed=2)
+    samples = jc.simulate.setting("A", 0).clients(n_samples=3000, seed=2)
     return {
-        "exact": jc.recover(world.clients()),
         "evidence": jc.recover(samples),
         "paper": jc.recover(samples, method="paper"),
     }
-
-
-@pytest.fixture(params=["exact", "evidence", "paper"])
-def result(request, results) -> jc.Result:
-    return results[request.param]
-
-
-def _files(root: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in sorted(root.iterdir())}
-
-
-def test_saving_twice_leaves_one_result_and_the_users_own_files(results, tmp_path):
-    root = tmp_path / "out"
-    results["exact"].save(root)
-    (root / "notes.txt").write_text("mine")
-    results["evidence"].save(root)
-    assert (root / "notes.txt").read_text() == "mine"
-    assert jc.load_result(root).order.mode == "evidence"
-    assert not [p for p in root.iterdir() if p.name.startswith(".")]
-
-
-def test_the_same_result_gives_the_same_bytes(results, tmp_path):
-    one, two = (results["evidence"].save(tmp_path / name) for name in ("one", "two"))
-    assert _files(one) == _files(two)
 
 
 def test_a_proposal_is_kept_with_the_result(results, tmp_path):
