@@ -154,7 +154,8 @@ class Falls:
         # If every pair of their own labels stands, so does what follows from these.
         gone = np.zeros(heard.shape, dtype=bool)
         gone[grid] = self.by(change[grid], heard[grid], grid)
-        return self.by(change, heard) if gone.any() else gone, change
+        elsewhere = gone.any() and len(members) < len(gone)
+        return self.by(change, heard) if elsewhere else gone, change
 
     def by(self, change: FloatArray, heard: BoolArray, at: Any = ...) -> BoolArray:
         """The decided pairs that fall if log factors change so; unheard pairs have none left.
@@ -175,15 +176,14 @@ class Falls:
     def rests_on(self) -> npt.NDArray[np.int32]:
         """The number of a client without which a decided pair falls, else `NOBODY`, shape (p, p).
 
-        Of several clients, the one that the pair needs most.
+        Of several clients, the one that the pair needs most. Pairs that a bound decides fall in any
+        case.
         """
         out = np.full(self.verdicts.shape, NOBODY, dtype=np.int32)
         most = np.full(self.verdicts.shape, -np.inf)
-        # A bound alone decides some pairs: those rest on nobody's evidence.
-        stands = ~self.by(np.zeros_like(self.now), self.heard)
         for k in self.counting:
             gone, change = self.without([k])
-            take = gone & stands & (np.abs(change) > most)
+            take = gone & (np.abs(change) > most)
             out[take], most[take] = k, np.abs(change)[take]
         return out
 

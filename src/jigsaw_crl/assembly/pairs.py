@@ -77,7 +77,10 @@ class PairTable:
             bounds = Bounds(differ, against if effects is None else effects.known, no > 0)
         else:
             falls = Falls(evidence, probability, log_factor, verdicts)
-            resting, witnesses = falls.rests_on(), falls.witnesses()
+            # What a bound decides rests on nobody's evidence.
+            small = decided.why == Why.SMALL
+            resting = np.where(small, np.int32(NOBODY), falls.rests_on())
+            witnesses = falls.witnesses()
             differ, against = sites_differ(evidence), contested(evidence, verdicts)
         return cls(
             labels=evidence.labels,
