@@ -18,11 +18,14 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import fdtri, gammaincinv
 
+from jigsaw_crl.base.arrays import FloatArray
+
 __all__ = [
     "CLEARLY",
     "CLEAR_ERRORS",
     "FALSE_ALARM",
     "LENIENT",
+    "beyond",
     "noise_edge",
     "ratio_edges",
     "shift_edge",
@@ -73,6 +76,16 @@ def _largest(p: int, m: float, n: float, quantile: float) -> float:
     mu = 2 * np.log(np.tan((phi + gam) / 2)) + np.log(m / n)
     cube = 16 / (total**2 * np.sin(phi + gam) ** 2 * np.sin(phi) * np.sin(gam))
     return float(np.exp(mu + np.cbrt(cube) * quantile))
+
+
+def beyond(values: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """How far eigenvalues (..., k) are below and above intervals (..., 2), on a log scale.
+
+    1 is the edge of the interval.
+    """
+    size = np.log(np.maximum(values, np.finfo(np.float64).tiny))
+    low, high = np.log(edges[..., :1]), np.log(edges[..., 1:])
+    return np.asarray(size / low), np.asarray(size / high)
 
 
 def noise_edge(p: int, n: float, level: float) -> float:

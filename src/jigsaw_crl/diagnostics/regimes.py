@@ -26,7 +26,7 @@ from scipy.special import ndtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, ratio_edges, shift_edge
+from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges, shift_edge
 from jigsaw_crl.base.text import few, number
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White
@@ -45,15 +45,15 @@ TELLING, FEW_ROWS = 2.0, 10
 SAME_ROWS = 1e-9
 
 
-def beyond(values: FloatArray, interval: FloatArray) -> FloatArray:
-    """How far ascending eigenvalues leave an interval on a log scale; 1 is its edge, 0 if none.
+def _outermost(values: FloatArray, interval: FloatArray) -> FloatArray:
+    """How far the first or the last of ascending eigenvalues is beyond an interval; 0 if none.
 
     Shapes: values (..., k), interval (..., 2), result (...).
     """
     if not values.shape[-1]:
         return np.zeros(values.shape[:-1])
-    ends = np.log(np.maximum(values[..., [0, -1]], np.finfo(np.float64).tiny)) / np.log(interval)
-    return np.asarray(ends.max(axis=-1))
+    below, above = beyond(values, interval)
+    return np.maximum(below[..., 0], above[..., -1])
 
 
 def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str, float]]:
@@ -69,14 +69,14 @@ def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str
     unbias = [1.0 if m.n is None else m.n / (m.n - 1) for m in moments[1:]]
     values = rows.eigen.values * np.array(unbias)[:, None]
     values = values if white.dimension > 1 else values[:, :1]
-    own = beyond(values, ends)
+    own = _outermost(values, ends)
     if not rows.exact:
         edge = shift_edge(rows.d.shape[1], rows.n_control - 1, level)
         shifts = np.sqrt((rows.d**2).sum(axis=1) / rows.errors.variance / edge)
         own = np.maximum(own, np.where(rows.errors.known, shifts, 0.0))
     strength: dict[str, float] = {}
     third: dict[str, float] = {}
-    more = beyond(values[:, 1:-1], ends)
+    more = _outermost(values[:, 1:-1], ends)
     for (label, _), strong, second in zip(named[1:], own.tolist(), more.tolist(), strict=True):
         strength[label] = max(strength.get(label, 0.0), strong)
         third[label] = max(third.get(label, 0.0), second)
@@ -184,7 +184,7 @@ def _alike(client: Client, white: White, strength: FloatArray, level: float) -> 
         step = root @ (d[i] - d[j])
         edge = shift_edge(len(step), (base.n or 0) - 1, level)
         apart = max(
-            float(beyond(np.linalg.eigvalsh(root @ M[i] @ root), ends)),
+            float(_outermost(np.linalg.eigvalsh(root @ M[i] @ root), ends)),
             float(np.sqrt(step @ step / white.errors.between(i, j) / edge)),
         )
         if apart <= 1:
@@ -218,7 +218,7 @@ def _swapped_control(
     def third(base: int, other: int, found: FloatArray, rows: int | None) -> float:
         """How far the third direction exceeds chance against a base of at most `rows`."""
         ends = _interval(white, named[base][1], named[other][1], level, rows or np.inf)
-        return float(beyond(found[1:-1], np.array(ends)))
+        return float(_outermost(found[1:-1], np.array(ends)))
 
     for c, (label, candidate) in list(enumerate(named))[1:]:
         others = [j for j in range(1, len(M)) if j != c]

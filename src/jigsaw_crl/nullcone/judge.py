@@ -28,10 +28,10 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, ratio_edges
+from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges
 from jigsaw_crl.client.white import White
 
-__all__ = ["SMALLEST", "Judged", "beyond", "excess_spread", "judge", "pool", "spread_edge"]
+__all__ = ["SMALLEST", "Judged", "excess_spread", "judge", "pool", "spread_edge"]
 
 # In fewer dimensions, the two directions at either end of the spectrum that targets may have moved
 # leave nothing to judge a misfit by.
@@ -64,13 +64,6 @@ class Judged:
     misfit: FloatArray  # see the module's docstring; NaN in few dimensions
     edges: FloatArray  # the interval of chance, shape (r, 2)
     several: BoolArray  # more than one target moved
-
-
-def beyond(values: FloatArray, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How far eigenvalues (..., k) are below and above intervals (..., 2), on a log scale."""
-    size = np.log(np.maximum(values, np.finfo(np.float64).tiny))
-    low, high = np.log(edges[..., :1]), np.log(edges[..., 1:])
-    return np.asarray(size / low), np.asarray(size / high)
 
 
 def judge(white: White) -> Judged:

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.nulls import CLEARLY
+from jigsaw_crl.base.nulls import CLEARLY, beyond
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.mixture import Statistics
-from jigsaw_crl.nullcone.judge import Judged, beyond
+from jigsaw_crl.nullcone.judge import Judged
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, estimate
 
 __all__ = ["Second", "second_targets"]
