@@ -171,6 +171,48 @@ def test_by_default_a_federation_asks_for_more_than_a_fifth_and_two(fragments, h
     assert (order.table.why[~kept & (honest.verdicts != OPEN)] == Why.FEW).all()
 
 
+def moved_one_direction(fragment):
+    """The fragment of a site at which every intervention moved a single direction."""
+    single = (True,) * len(fragment.labels)
+    return replace(fragment, bayes=replace(fragment.bayes, single=single))
+
+
+@pytest.mark.parametrize("how", ["two directions", "declared"])
+def test_what_follows_by_the_word_of_one_site_rests_on_it(fragments, how):
+    """A label that moved one direction elsewhere says nothing about ancestors without that word."""
+    told = [moved_one_direction(f) for f in fragments]
+    none = jc.assemble(told)
+    said = replace(told[0], rank_one="no-ancestor") if how == "declared" else fragments[0]
+    order = jc.assemble([said, *told[1:]])
+    won = (order.verdicts != OPEN) & (none.verdicts == OPEN)
+    assert won.sum() > 5
+    pairs = {(order.labels[a], order.labels[d]) for a, d in np.argwhere(won)}
+    own = {pair for pair in pairs if order.rests_on.get(pair) == said.client}
+    # The others are implied by verdicts that stand without it.
+    assert len(own) > 0.8 * len(pairs)
+    asked = jc.assemble([said, *told[1:]], witnesses=2)
+    assert ((asked.verdicts != OPEN) & won).sum() <= len(pairs - own)
+
+
+def test_effect_scales_of_one_site_do_not_change_how_the_others_count(fragments):
+    b = fragments[0].bayes
+    other = replace(b, scales=tuple(1.5 * scale for scale in b.scales))
+    said = evidence_of([replace(fragments[0], bayes=other), *fragments[1:]])
+    before = evidence_of(fragments)
+    for one, was in zip(said.claims[1:], before.claims[1:], strict=True):
+        np.testing.assert_array_equal(one.evidence.ancestor, was.evidence.ancestor)
+
+
+def test_a_share_that_one_site_invents_opens_few_pairs(fragments, honest):
+    shares = fragments[0].shares
+    invented = replace(shares, value=np.where(np.isnan(shares.value), np.nan, 2.0))
+    invented = replace(invented, error=np.where(np.isnan(shares.error), np.nan, 1e-9))
+    order = jc.assemble([replace(fragments[0], shares=invented), *fragments[1:]])
+    assert (
+        (honest.verdicts != OPEN) & (order.verdicts == OPEN)
+    ).sum() <= 0.05 * honest.verdicts.size
+
+
 def test_who_repeats_others_and_lies_takes_no_weight_from_them(fragments):
     """It repeats most numbers of one site, and shares of all with large errors; some are lies."""
     liar = lie(fragments[0], "sparse", np.random.default_rng(3))

@@ -8,8 +8,10 @@ For every pair, x is the bound that all clients together leave at 95 %:
 - otherwise of the *share* (`SHARE`): of what the intervention on d changed in how d depends on the
   rest, the part that goes with a. 0 is nothing, 1 all of it. A share depends on what else a client
   sees and does, so that clients differ by about `UNLIKE` of it. With their estimates s ± e, and
-  `v = e² + (UNLIKE · x)²`, the likelihood of a share x is `Π [N(s; x, v) + N(s; −x, v)]`, and the
-  bound is the 95 % point of the posterior over x ≥ 0 with equal prior weight everywhere.
+  `v = e² + (UNLIKE · x)²`, the likelihood of a share x is
+  `Π [(1 − ε) (N(s; x, v) + N(s; −x, v)) / 2 + ε / 4]`, and the bound is the 95 % point of the
+  posterior over x ≥ 0 with equal prior weight everywhere. A client is wrong with probability
+  ε = `MODEL_ERROR`, and then s may be anything between −2 and 2: no client outweighs all others.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 from jigsaw_crl.assembly.effects import ONE_SIDED, PooledEffects
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.evidence.priors import MODEL_ERROR
 
 __all__ = ["LARGEST_NO", "SD", "SHARE", "Bounds", "effect_bounds", "says_nothing", "size_in_words"]
 
@@ -30,6 +33,9 @@ LEVEL = 0.95
 UNLIKE = 0.25
 # Shares at which the likelihood is evaluated: dense near zero, up to more than all.
 GRID = np.concatenate([[0.0], np.geomspace(1e-4, 2.0, 120)])
+# Log density of a share that is right, beside the exponent and the deviation; and of a wrong one.
+OF_BOTH = float(np.log1p(-MODEL_ERROR) - np.log(2.0) - 0.5 * np.log(2.0 * np.pi))
+ANYTHING = float(np.log(MODEL_ERROR / (2.0 * GRID[-1])))
 # A share of all that changed, or of more, excludes nothing. The page rounds up to two digits too.
 WHOLE = 0.99
 # "Not ancestor" excludes effects above this many standard deviations, unless the user says which
@@ -130,7 +136,8 @@ def _of_shares(evidence: Evidence) -> FloatArray:
         span = slice(start[chosen][0], stop[chosen][-1])
         sd = np.sqrt(e[span] ** 2 + (UNLIKE * GRID) ** 2)
         near, far = (-0.5 * ((s[span] - side * GRID) / sd) ** 2 for side in (1, -1))
-        each = (np.logaddexp(near, far) - np.log(sd)) * w[span]
+        fits = np.logaddexp(near, far) - np.log(sd) + OF_BOTH
+        each = np.logaddexp(fits, ANYTHING) * w[span]
         out[pairs[chosen]] = _quantile(np.add.reduceat(each, start[chosen] - span.start, axis=0))
     return out.reshape(p, p)
 

@@ -28,7 +28,6 @@ from jigsaw_crl.assembly.panel import DISAGREEMENT
 from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
 from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, SURE, YES, Decided, Why, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = [
@@ -114,7 +113,8 @@ class Falls:
     Without client k the log Bayes factor of a pair changes by δ, and the log-odds of the pair by as
     much: those of its probability, or where that is too near to certainty to be known, those of its
     evidence. A pair that no other client saw has no evidence left: it stands only if decided pairs
-    imply it. The rule of a verdict is then applied again.
+    imply it. The same holds if no other client saw two directions of the descendant. The rule of a
+    verdict is then applied again.
 
     Parameters
     ----------
@@ -143,6 +143,14 @@ class Falls:
         self.now = evidence.pooled.log_factor(self.shares, self.leans)
         self.heard = evidence.pooled.n_clients > 0
         self.counting = np.flatnonzero(evidence.use.weights > 0).tolist()
+        # Clients without which nothing follows about a label's ancestors, (n_clients, p);
+        # statements need no other client.
+        self.opens = evidence.opens.copy()
+        for k in self.counting:
+            if evidence.claims[k].bayes is None:
+                self.opens[k, evidence.claims[k].members] = True
+        self.n_opening = self.opens.sum(axis=0)
+        self.speak = evidence.pooled.n_clients.astype(np.int64)
 
     def without(self, clients: Sequence[int]) -> tuple[BoolArray, FloatArray]:
         """The decided pairs that all others do not decide so, and the change of log factors."""
@@ -151,11 +159,18 @@ class Falls:
         change, heard = np.zeros_like(self.now), self.heard.copy()
         change[grid] = rest.log_factor(self.shares, self.leans[grid]) - self.now[grid]
         heard[grid] = rest.n_clients > 0
+        opened = self.n_opening > self.opens[list(clients)].sum(axis=0)
+        if (self.heard & ~opened).any():
+            return self.by(change, heard & opened), change
         # If every pair of their own labels stands, so does what follows from these.
         gone = np.zeros(heard.shape, dtype=bool)
         gone[grid] = self.by(change[grid], heard[grid], grid)
         elsewhere = gone.any() and len(members) < len(gone)
         return self.by(change, heard) if elsewhere else gone, change
+
+    def left(self, size: int | IntArray) -> BoolArray:
+        """Pairs about which something is left without any group of so many clients, (p, p)."""
+        return np.asarray(np.minimum(self.speak, self.n_opening) > size)
 
     def by(self, change: FloatArray, heard: BoolArray, at: Any = ...) -> BoolArray:
         """The decided pairs that fall if log factors change so; unheard pairs have none left.
@@ -194,20 +209,19 @@ class Falls:
         group changes the verdict (`worst`). Groups up to a fifth of the clients are tried; 0 if
         none of them changes the verdict, and for open pairs.
         """
-        changes, speak = self.worst(-(-len(self.counting) // 5))
+        changes = self.worst(-(-len(self.counting) // 5))
         out = np.zeros(self.verdicts.shape, dtype=np.int32)
         for size, change in enumerate(changes):
-            out[self.by(change, speak > size) & (out == 0)] = size
+            out[self.by(change, self.left(size)) & (out == 0)] = size
         return out
 
-    def worst(self, most: int) -> tuple[FloatArray, IntArray]:
-        """How far any group of 0 to `most` clients can move decided pairs; how many clients speak.
+    def worst(self, most: int) -> FloatArray:
+        """How far any group of 0 to `most` clients can move decided pairs, shape (most + 1, p, p).
 
-        Shapes (most + 1, p, p) and (p, p). The log factor of a pair grows with the sums over
-        clients in `Pooled.ancestor` and `leaning`, and falls with that in `lean`. From each sum at
-        each scale its largest terms for the verdict are taken away, as many as the group has
-        members: what a group takes away is no more, because at every scale it is a sum of as many
-        terms.
+        The log factor of a pair grows with the sums over clients in `Pooled.ancestor` and
+        `leaning`, and falls with that in `lean`. From each sum at each scale its largest terms for
+        the verdict are taken away, as many as the group has members: what a group takes away is no
+        more, because at every scale it is a sum of as many terms.
         """
         p, pooled = len(self.verdicts), self.evidence.pooled
         # No pair has more clients to leave out than speak about it.
@@ -237,7 +251,7 @@ class Falls:
                 )
                 after = rest.log_factor(self.shares, self.leans[rows])
                 changes[size, rows] = after - self.now[rows]
-        return changes, pooled.n_clients.astype(np.int64)
+        return changes
 
 
 def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]) -> Decided:
@@ -246,10 +260,11 @@ def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]
     `asked` is a number, or more than a fifth of the clients that speak about the pair, at least
     two.
     """
-    changes, speak = falls.worst(len(falls.counting) // 5 or 1 if asked == "fifth" else asked - 1)
+    speak = falls.speak
+    changes = falls.worst(len(falls.counting) // 5 or 1 if asked == "fifth" else asked - 1)
     size = np.maximum(speak // 5, 1) if asked == "fifth" else np.full(speak.shape, asked - 1)
     change = np.take_along_axis(changes, np.minimum(size, len(changes) - 1)[None], axis=0)[0]
-    few = falls.by(change, speak > size)
+    few = falls.by(change, falls.left(size))
     return Decided(
         np.where(few, np.int8(OPEN), decided.verdicts),
         np.where(few, np.int8(Why.FEW), decided.why),

@@ -49,14 +49,11 @@ class Missed:
         client did.
     share : float
         Estimated share of misses in the study.
-    two : array of bool, shape (p,)
-        Labels that moved two directions at some client.
     """
 
     ancestry: FloatArray
     chance: FloatArray
     share: float
-    two: BoolArray
 
     @property
     def excuse(self) -> FloatArray:
@@ -186,12 +183,23 @@ class Evidence:
 
         Without those whose interventions change weights by what the clients that count say.
         """
-        declared = np.zeros(len(self.labels), dtype=bool)
-        for k, rows in enumerate(self.panel.rows):
+        return np.asarray(~self.opens.any(axis=0))
+
+    @cached_property
+    def opens(self) -> BoolArray:
+        """Clients by whose word a label's ancestors are told apart, shape (n_clients, p).
+
+        It moved two directions there, or is said to change weights. Without such a client, nothing
+        follows from what others say about its ancestors.
+        """
+        out = np.zeros((len(self.claims), len(self.labels)), dtype=bool)
+        for k, (rows, claims) in enumerate(zip(self.panel.rows, self.claims, strict=True)):
             if self.use.weights[k] > 0:
                 not_hard, _ = self.use.labels_of(self.panel, k)
-                declared[rows.members] |= rows.declared & ~not_hard
-        return np.asarray(~(self.missed.two | declared))
+                out[k, rows.members] = rows.declared & ~not_hard
+                if claims.bayes is not None:
+                    out[k, rows.members] |= _counted(claims.bayes) & ~np.array(claims.bayes.single)
+        return out
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -199,7 +207,7 @@ class Evidence:
 
     @property
     def n_scales(self) -> int:
-        return self.panel.n_scales
+        return len(self.panel.scales)
 
     @cached_property
     def pooled(self) -> Pooled:
@@ -272,8 +280,7 @@ def _missed(panel: Panel, use: Use, factors: list[BayesFactors | None]) -> Misse
     single, seen = np.zeros((2, len(panel.labels)))
     for rows, bayes, weight in zip(panel.rows, factors, use.weights, strict=True):
         if bayes is not None:
-            # A client that says nothing about a label's ancestors has not counted its directions.
-            counted = ~np.isnan(bayes.ancestor).any(axis=0).all(axis=0)
+            counted = _counted(bayes)
             single[rows.members] += weight * (np.array(bayes.single) & counted)
             seen[rows.members] += weight * counted
     both = seen - single > 1e-9
@@ -290,7 +297,12 @@ def _missed(panel: Panel, use: Use, factors: list[BayesFactors | None]) -> Misse
     has = chosen * np.exp(counts)
     chance = np.where(both, 1.0, has / (has + 1.0 - chosen))
     ancestry = np.where(both, TWO_DIRECTIONS, counts)
-    return Missed(ancestry * (seen > 0), np.where(single > 0, chance, 0.0), share, both)
+    return Missed(ancestry * (seen > 0), np.where(single > 0, chance, 0.0), share)
+
+
+def _counted(bayes: BayesFactors) -> BoolArray:
+    """Labels whose directions a client has counted: it says something about their ancestors."""
+    return np.asarray(~np.isnan(bayes.ancestor).any(axis=0).all(axis=0))
 
 
 def _claims(
@@ -299,8 +311,8 @@ def _claims(
     if bayes is not None:
         bayes, log_open = bayes.joint(missed.excuse[rows.members])
         evidence = bayes.averaged(log_open)
-        if evidence.n_scales != panel.n_scales:
-            evidence = evidence.at_scales(panel.n_scales)
+        if bayes.scales != panel.scales:
+            evidence = evidence.at_scales(len(panel.scales))
         says = np.asarray(evidence.n_clients > 0)
         return Claims(rows.client, rows.members, None, bayes, log_open, evidence, says)
     assert rows.certain is not None
@@ -311,6 +323,6 @@ def _claims(
     np.fill_diagonal(says, False)
     strength = np.log((1.0 - use.rate) / use.rate)
     stated = np.where(certain == YES, strength, -strength)
-    scales = np.broadcast_to(stated, (panel.n_scales, *stated.shape))
+    scales = np.broadcast_to(stated, (len(panel.scales), *stated.shape))
     evidence = Pooled.of_client(scales, np.zeros_like(stated), np.zeros_like(doubted), says)
     return Claims(rows.client, rows.members, certain, None, None, evidence, says)

@@ -9,6 +9,7 @@ another `Use` of the same panel.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -129,11 +130,15 @@ class Panel:
         """Do all clients state from exact moments?"""
         return all(rows.sure for rows in self.rows)
 
-    @property
-    def n_scales(self) -> int:
-        """Effect scales at which evidence is pooled: one, if clients use different ones."""
-        scales = {rows.bayes.scales for rows in self.rows if rows.bayes is not None}
-        return len(scales.pop()) if len(scales) == 1 else 1
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        """Effect scales at which evidence is pooled: those of most clients that weigh.
+
+        What a client says at others is pooled as if it were the same at each, so that no client
+        changes how the others count.
+        """
+        used = Counter(rows.bayes.scales for rows in self.rows if rows.bayes is not None)
+        return max(sorted(used), key=lambda scales: used[scales]) if used else (1.0,)
 
     @cached_property
     def where(self) -> npt.NDArray[np.int32]:
