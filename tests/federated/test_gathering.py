@@ -174,7 +174,32 @@ def test_labels_that_differ_in_spelling_alone_are_named_and_the_round_goes_on(se
     assert set(result.fragments) == set(SITES)
     (finding,) = (f for f in result.diagnostics if f.check == "label-spelling")
     assert finding.client == "client-3"
-    assert "'Z1' differs from 'z1' of another site" in finding.message
+    assert "'Z1' differs from client-1's 'z1'" in finding.message
+
+
+@pytest.mark.parametrize("own", [["zl"], ["\N{GREEK SMALL LETTER ZETA}1"], ["z1", "zl"]])
+def test_labels_that_look_like_those_of_another_site_are_named(own, settings, sites):
+    _, result = gather(settings, {**answers(sites), "client-3": with_labels("client-3", own)})
+    found = [f.message for f in result.diagnostics if f.check == "label-spelling"]
+    # A site that has both tells them apart.
+    wanted = [] if "z1" in own else [f"the label {own[0]!a} of client-3 looks like client-1's 'z1'"]
+    assert found == wanted
+
+
+def test_a_log_that_was_lost_or_cut_off_is_noticed_by_the_next_round(settings, sites):
+    gather(settings, answers(sites))
+    gather(settings, answers(sites, "second"), "second")
+    whole = settings.log.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for left in (None, b"".join(lines[:-1])):
+        settings.log.unlink(missing_ok=True)
+        if left is not None:
+            settings.log.write_bytes(left)
+        with pytest.raises(InputError, match="it was cut off or written anew"):
+            Gathering.open(settings, "third")
+    settings.log.write_bytes(whole)
+    _, result = gather(settings, answers(sites, "third"), "third")
+    assert len(result.fragments) == len(SITES)
 
 
 def test_a_site_whose_process_ends_is_missing_and_the_round_goes_on(settings, sites):

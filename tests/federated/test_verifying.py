@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -165,6 +166,13 @@ def reseed(document):
         lambda d: d["refined"][0].update(districts=None),
         lambda d: d["proposal"].update(expected_gain=0.5),
         lambda d: d["provenance"].update(study="another"),
+        lambda d: d["diagnostics"].append(
+            Finding("missing-site", "warning", "m", "r", client="client-9").to_document()
+        ),
+        lambda d: d["diagnostics"].insert(
+            0, Finding("label-spelling", "warning", "m", "r", client="client-1").to_document()
+        ),
+        lambda d: d["provenance"].update(missing=["client-9"]),
     ],
 )
 def test_a_coordinator_cannot_sign_what_does_not_follow_from_the_fragments(change, made, capsys):
@@ -226,22 +234,42 @@ def test_without_keys_nothing_is_verified(made, capsys):
     }
 
 
-def test_the_result_of_a_live_round_can_be_verified_too(made, settings, capsys):
+def live_round(made, settings, change=lambda fragment: fragment):
+    """The signed result of a round, whose first site changes its fragment before it signs."""
     hub = settings.model_copy(
         update={"keys": made / "site-keys.toml", "sign": made / "coordinator.key"}
     )
     gathering = Gathering.open(hub, "second")
     for site in SITES:
-        piece = json.loads((made / f"{site}.signed.json").read_text())["fragment"]
-        private = read_private_key(made / f"{site}.key")
         path = made / f"{site}.signed.json"
-        fragment = Fragment.from_json(piece)
+        fragment = Fragment.from_json(json.loads(path.read_text())["fragment"])
+        fragment = change(fragment) if site == SITES[0] else fragment
+        private = read_private_key(made / f"{site}.key")
         path.write_text(sign_fragment(fragment, private, study=STUDY, round_name="second"))
         answer = make_answer(SiteSettings(fragment=path), site, "second")
         assert gathering.receive(site, answer).state == "received"
-    gathering.finish(3)
+    result = gathering.finish(3)
     shutil.rmtree(made / "result")
     shutil.copytree(gathering.folder, made / "result")
+    return result
+
+
+def test_the_result_of_a_live_round_can_be_verified_too(made, settings, capsys):
+    live_round(made, settings)
     code, checks, _ = verify(made, capsys)
     assert code == 0
     assert set(checks.values()) == {"ok"}
+
+
+@pytest.mark.parametrize("check", ["missing-site", "refused-site", "label-spelling"])
+def test_a_site_that_sends_findings_of_the_coordinator_spoils_no_verification(
+    check, made, settings, capsys
+):
+    def changed(fragment):
+        said = Finding(check, "warning", "m", "r", client=fragment.client)
+        return replace(fragment, findings=(*fragment.findings, said))
+
+    result = live_round(made, settings, changed)
+    assert check in {f.check for f in result.diagnostics}
+    code, _, document = verify(made, capsys)
+    assert (code, document["state"]) == (0, "verified")

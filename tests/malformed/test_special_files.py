@@ -160,3 +160,37 @@ def test_an_anndata_file_with_links_inside_it_is_read(tmp_path):
     with h5py.File(path, "a") as file:
         file["uns/again"] = h5py.SoftLink("/X")
     assert jc.read_client(path).labels == ("a", "b")
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "file"])
+def test_what_is_not_a_stage_of_ours_is_not_moved_into_a_result_folder(kind, tmp_path):
+    """A folder from elsewhere must not make a run move or replace files of its user."""
+    result = jc.recover(jc.simulate.setting("A", 0).clients())
+    home, out = tmp_path / "home", tmp_path / "out"
+    home.mkdir()
+    out.mkdir()
+    (home / "id").write_text("private")
+    (out / "notes.txt").write_text("mine")
+    stage = out / ".jigsaw-complete"
+    if kind == "link":
+        stage.symlink_to(home)
+    elif kind == "folder":
+        stage.mkdir()
+        (stage / "notes.txt").write_text("theirs")
+    else:
+        stage.write_text("x")
+    with pytest.raises(jc.InputError, match="is not an unfinished write of a result"):
+        result.save(out)
+    assert (home / "id").read_text() == "private"
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path):
+    result = jc.recover(jc.simulate.setting("A", 0).clients())
+    (tmp_path / "precious").write_text("mine")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(jc.InputError, match="cannot be written"):
+        result.save(out)
+    assert (tmp_path / "precious").read_text() == "mine"

@@ -27,6 +27,7 @@ __all__ = [
     "csv_cell",
     "label_fault",
     "label_key",
+    "looks_like",
     "normal_label",
     "respelt",
     "safe_text",
@@ -53,6 +54,11 @@ _COMMANDS = re.compile(
 )
 # What separates the parts of a label.
 _BETWEEN = re.compile(r"(?<=[^\s_-])[\s_-]+(?=[^\s_-])")
+# Letters that look like others: Cyrillic and Greek ones, zero and one.
+_ALIKE = str.maketrans(
+    "авгекморстухѕіјԁһԛԝьαβγεικνορτυχζη01l",
+    "abrekmopctyxsijdhqwbabyeiknoptuxznoii",
+)
 # What a spreadsheet takes as the start of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -99,6 +105,18 @@ def label_key(label: str) -> str:
     except InvalidOperation:
         return _BETWEEN.sub(" ", folded)
     return str(_ALL_DIGITS.normalize(number)) if number.is_finite() else folded
+
+
+def looks_like(label: str) -> str:
+    """Key that is equal for labels that look alike to a reader, such as pump and рump.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import looks_like
+    >>> looks_like("pump") == looks_like("\N{CYRILLIC SMALL LETTER ER}ump") != looks_like("tank")
+    True
+    """
+    return label_key(label).translate(_ALIKE)
 
 
 def respelt(sites: Iterable[Iterable[str]], known: Iterable[str] = ()) -> list[dict[str, str]]:

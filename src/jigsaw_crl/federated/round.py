@@ -18,11 +18,10 @@ from jigsaw_crl.assembly.order import Method, Options
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.labels import respelt
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import Rules, check_answer
 from jigsaw_crl.federated.keys import read_key_list, read_private_key
-from jigsaw_crl.federated.ledger import Ledger, now
+from jigsaw_crl.federated.ledger import Head, Ledger, now
 from jigsaw_crl.federated.settings import (
     ANSWERS,
     CoordinatorSettings,
@@ -31,8 +30,7 @@ from jigsaw_crl.federated.settings import (
     check_name,
 )
 from jigsaw_crl.federated.signing import Received
-from jigsaw_crl.federated.verifying import SEED, sign_result
-from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.federated.verifying import SEED, sign_result, spellings
 from jigsaw_crl.result.result import Result
 
 # Seconds to wait for another run that uses the log of used fragments.
@@ -72,6 +70,14 @@ def begin_round(settings: CoordinatorSettings, round_name: object, *, again: boo
         ) from None
     if record is None:
         _unanswered(settings, name).save(folder)
+
+
+def _check_known(settings: CoordinatorSettings, log: Ledger, study: str | None) -> None:
+    """Refuse a log that lacks lines of a round of this study: one that was lost, or cut off."""
+    for folder in settings.results.iterdir():
+        record = RoundRecord.read(folder)
+        if record is not None and record.log is not None and record.study == study:
+            log.check(Head(*record.log))
 
 
 def end_round(settings: CoordinatorSettings, round_name: object, status: str) -> RoundRecord:
@@ -114,6 +120,7 @@ class Gathering:
         begin_round(settings, round_name, again=again)
         keys = None if settings.keys is None else read_key_list(settings.keys)
         log = Ledger.read(settings.log)
+        _check_known(settings, log, None if keys is None else keys.study)
         log.check_round(round_name, again=again)
         limits = (settings.most_bytes, settings.most_labels)
         gathering = cls(settings, Rules(round_name, log, *limits, keys))
@@ -228,14 +235,15 @@ class Gathering:
         fragments = {one.site: one.fragment for one in used}
         asked = self.settings.witnesses if method == "null-cone" else None
         concluded = conclude(fragments.values(), options=Options(method, SEED, witnesses=asked))
-        findings = (*_absences(standings), *_spellings(fragments), *concluded.findings)
+        findings = (*_absences(standings), *spellings(fragments), *concluded.findings)
         result = Result(fragments, concluded.order, findings, provenance).with_proposal()
         result.save(self.folder)
         if self.settings.sign is not None:
             sign_result(self.folder, read_private_key(self.settings.sign))
         # The log before round.json: a fragment that is in a result must not be used twice.
         grown.save()
-        end = self._record().model_copy(update={"ended_at": now()})
+        known = {"ended_at": now(), "study": study, "log": grown.heads[-1]}
+        end = self._record().model_copy(update=known)
         end.save(self.folder, strict=True)
         return result
 
@@ -277,23 +285,3 @@ def _absences(standings: Mapping[str, Standing]) -> list[Finding]:
             remedy = "Correct it, then run the round again."
         found.append(Finding(f"{s.state}-site", "warning", what, remedy, client=site))
     return found
-
-
-def _spellings(fragments: Mapping[str, Fragment]) -> list[Finding]:
-    """A warning for each label that differs from another site's only by case or spaces.
-
-    Files with such labels are refused. A round goes on, because one site must not end it.
-    """
-    remedy = "Labels are shared between sites: agree on one spelling."
-    others = respelt(fragment.labels for fragment in fragments.values())
-    return [
-        Finding(
-            "label-spelling",
-            "warning",
-            f"the label {label!r} differs from {other!r} of another site only in spelling",
-            remedy,
-            client=site,
-        )
-        for site, names in zip(fragments, others, strict=True)
-        for label, other in names.items()
-    ]

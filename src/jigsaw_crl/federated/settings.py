@@ -96,13 +96,16 @@ class RoundRecord(Closed):
     """The content of `round.json`.
 
     `ended_at` is None while the round runs, and if the coordinator was killed during it; `failure`
-    says why there is no result.
+    says why there is no result. `log` is the number of lines of the log of used fragments, with the
+    hash of the last, and `study` the study of a result with signed fragments.
     """
 
     round: str
     started_at: str
     ended_at: str | None = None
     failure: str | None = None
+    study: str | None = None
+    log: tuple[int, str] | None = None
     sites: dict[str, Standing]
 
     @property

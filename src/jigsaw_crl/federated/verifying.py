@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,8 @@ from pydantic import AwareDatetime
 from jigsaw_crl.assembly import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file, write_text
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import label_key, looks_like
 from jigsaw_crl.federated.keys import KeyList, SignedDocument, key_identifier, public_text
 from jigsaw_crl.federated.ledger import Head, Ledger, LogLine, now
 from jigsaw_crl.federated.settings import ANSWERS, STATUS
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
 
 # The seed of every round, so that nobody can try several and choose.
 SEED = 0
-# Findings about sites, which do not follow from the fragments.
-ABSENCES = ("missing-site", "refused-site", "label-spelling")
+# Findings about sites of which there is no fragment.
+ABSENCES = ("missing-site", "refused-site")
 SIGNATURE = "signature.json"
 # The signature itself, and what changes after it: a lock, and how the round stands.
 _NOT_SIGNED = {SIGNATURE, STATUS, ".lock"}
@@ -267,12 +269,17 @@ def _check_verdicts(result: Result, recompute: bool) -> Check:
     if "round" in result.provenance and order.seed != SEED:
         return Check(what, "failed", f"the seed is {order.seed}, where every round has {SEED}")
     concluded = conclude(order.fragments, options=order.options)
-    absences = tuple(f for f in result.diagnostics if f.check in ABSENCES)
+    fragments = {piece.client: piece for piece in order.fragments}
+    absences = [f for f in result.diagnostics if f.check in ABSENCES and f.client not in fragments]
+    named = (result.provenance.get(name) for name in ("missing", "refused"))
+    lacking = [site for given in named if isinstance(given, list | dict) for site in given]
+    if sorted(str(f.client) for f in absences) != sorted(map(str, lacking)):
+        return Check(what, "failed", "the sites that are said to be absent are not those named")
     again = replace(
         result,
-        fragments={piece.client: piece for piece in order.fragments},
+        fragments=fragments,
         order=concluded.order,
-        diagnostics=(*absences, *concluded.findings),
+        diagnostics=(*absences, *spellings(fragments), *concluded.findings),
     )
     if result.proposal is not None:
         again = again.with_proposal()
@@ -281,7 +288,35 @@ def _check_verdicts(result: Result, recompute: bool) -> Check:
     if others:
         named = ", ".join(others)
         return Check(what, "failed", f"the fragments, assembled again, give other {named}")
-    return Check(what, "ok", "the fragments, assembled again, give the same in every field")
+    asked = (
+        f"witnesses: {order.witnesses or 1}{', with knowledge' if order.panel.knowledge else ''}"
+    )
+    detail = f"the fragments, assembled again, give the same in every field ({asked})"
+    return Check(what, "ok", detail)
+
+
+def spellings(fragments: Mapping[str, Fragment]) -> list[Finding]:
+    """A warning for each label that differs from another site's only in spelling or by its looks.
+
+    Files with such labels are refused. A round goes on, because one site must not end it. Labels
+    that look alike are named if no site has both.
+    """
+    first: dict[str, tuple[str, str]] = {}
+    found = []
+    for site, fragment in fragments.items():
+        for label in fragment.labels:
+            owner, spelling = first.setdefault(looks_like(label), (site, label))
+            if spelling == label:
+                continue
+            same = label_key(label) == label_key(spelling)
+            if not same and any({label, spelling} <= set(f.labels) for f in fragments.values()):
+                continue
+            what = f"the label {label!r} differs from {owner}'s {spelling!r} only in spelling"
+            if not same:
+                what = f"the label {label!a} of {site} looks like {owner}'s {spelling!a}"
+            remedy = "Labels are shared between sites: agree on one spelling."
+            found.append(Finding("label-spelling", "warning", what, remedy, client=site))
+    return found
 
 
 def _said(document: dict[str, Any]) -> dict[str, Any]:

@@ -208,7 +208,15 @@ def texts_of(result: Result) -> dict[str, str]:
 def _finish(root: Path) -> None:
     """Move a complete stage into place, and clear stages that were never completed."""
     complete = root / COMPLETE
-    if complete.is_dir():
+    if complete.is_symlink() or complete.exists():
+        strange = complete.is_symlink() or not complete.is_dir()
+        if strange or set(os.listdir(complete)) - _OURS.keys():
+            # Moved into place, it would be taken from elsewhere, or would replace another file.
+            raise InputError(
+                f"{COMPLETE} in this folder is not an unfinished write of a result",
+                "Remove it, or name another folder.",
+                path=root,
+            )
         # result.json goes last: until then, readers take it from the stage.
         for name in sorted(os.listdir(complete), key=lambda name: (name == RESULT, name)):
             if name in (EFFECTS, GRAPH) and not (complete / name).stat().st_size:
