@@ -28,6 +28,7 @@ from jigsaw_crl.assembly.panel import DISAGREEMENT
 from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
 from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, SURE, YES, Decided, Why, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = [
