@@ -5,7 +5,8 @@
 Each liar tells the truth but for pairs that it shares with the other liars. They know what the
 honest sites say, sort the pairs by how little that is, claim the opposite of the truth at the
 largest size, and keep the number of pairs that wins most false verdicts; then they try, pair by
-pair, to leave one out or take one more. Every trial is an assembly of the study, `--tries` of them.
+pair, to leave one out or take one more, and then each of the other fields of a fragment (`FIELDS`).
+Every trial is an assembly of the study, `--tries` of them and one for each field.
 A false verdict is *above its number* if it rests on more sites than lie; of pairs that were lied
 about, and of others, where honest evidence is wrong. Without liars, the table has E1 and the share
 of pairs decided with and without the policy of federations.
@@ -13,7 +14,7 @@ of pairs decided with and without the policy of federations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from jigsaw_crl.fragment.fragment import Fragment
 # First seed of each family. No test or other benchmark uses seeds in these ranges.
 SEEDS = {"choose": 8_300_000, "judge": 8_400_000}
 LOUD = 1000.0
+Field = Callable[[Fragment], Fragment]
 
 
 def main() -> None:
@@ -91,8 +93,10 @@ def attacked(
     pairs.sort(key=lambda pair: thin(others, pair))
     true = frozenset(world.order.pairs())
 
-    def told(targets: Sequence[tuple[str, str]]) -> jc.GlobalOrder:
+    def told(targets: Sequence[tuple[str, str]], fields: Sequence[Field] = ()) -> jc.GlobalOrder:
         sent = [lying(f, targets, true) for f in fragments[:liars]]
+        for change in fields:
+            sent = [change(f) for f in sent]
         return jc.assemble([*sent, *fragments[liars:]], witnesses=policy)
 
     best, chosen = told([]), []
@@ -105,9 +109,15 @@ def attacked(
         order = told(changed)
         if false(world, order).sum() > false(world, best).sum():
             best, chosen = order, changed
+    fields: list[Field] = []
+    for change in FIELDS:
+        order = told(chosen, [*fields, change])
+        if false(world, order).sum() > false(world, best).sum():
+            best, fields = order, [*fields, change]
     wrong, few = false(world, best), best.table.witnesses
-    # Groups of up to a fifth are tried: 0 says that it rests on more.
-    above = wrong & (np.where(few == 0, -(-len(fragments) // 5) + 1, few) > liars)
+    # Groups of up to a fifth are tried: 0 says that it rests on more, or on what was asked for.
+    more = max(-(-len(fragments) // 5) + 1, policy if isinstance(policy, int) else 0)
+    above = wrong & (np.where(few == 0, more, few) > liars)
     lied = np.zeros_like(wrong)
     for pair in chosen:
         lied[best.indices(*pair)] = True
@@ -133,6 +143,57 @@ def lying(
         ancestor[(slice(None), *place)] = -LOUD if (a, d) in true else LOUD
     bayes = replace(fragment.bayes, ancestor=ancestor)
     return replace(fragment, bayes=bayes, soft=None if fragment.soft is None else bayes)
+
+
+# -- other fields ---------------------------------------------------------------------------------
+
+
+def _bayes(fragment: Fragment, **values: Any) -> Fragment:
+    """The fragment with other values of some fields of its Bayes factors."""
+    assert fragment.bayes is not None
+    bayes = replace(fragment.bayes, **values)
+    return replace(fragment, bayes=bayes, soft=None if fragment.soft is None else bayes)
+
+
+def one_direction(fragment: Fragment) -> Fragment:
+    return _bayes(fragment, single=(True,) * len(fragment.labels))
+
+
+def two_directions(fragment: Fragment) -> Fragment:
+    return _bayes(fragment, single=(False,) * len(fragment.labels))
+
+
+def declared(fragment: Fragment) -> Fragment:
+    return replace(fragment, rank_one="no-ancestor")
+
+
+def other_scales(fragment: Fragment) -> Fragment:
+    assert fragment.bayes is not None
+    return _bayes(fragment, scales=tuple(1.5 * scale for scale in fragment.bayes.scales))
+
+
+def no_districts(fragment: Fragment) -> Fragment:
+    assert fragment.bayes is not None
+    return _bayes(fragment, district=np.full_like(fragment.bayes.district, -LOUD))
+
+
+def no_shares(fragment: Fragment) -> Fragment:
+    """Every share is nothing, as sure as can be: a "no" then excludes effects of any size."""
+    if fragment.shares is None:
+        return fragment
+    none = np.where(np.isnan(fragment.shares.value), np.nan, 0.0)
+    sizes = replace(fragment.shares, value=none, error=none + 1e-9)
+    return replace(fragment, shares=sizes)
+
+
+FIELDS: tuple[Field, ...] = (
+    one_direction,
+    two_directions,
+    declared,
+    other_scales,
+    no_districts,
+    no_shares,
+)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,23 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.answer import make_answer
+from jigsaw_crl.federated.keys import generate_key, read_private_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.round import Gathering, begin_round, end_round
 from jigsaw_crl.federated.settings import RoundRecord, SiteSettings
+from jigsaw_crl.federated.signing import sign_fragment
 from jigsaw_crl.result import result as results
 
-from .conftest import SITES
+from .conftest import SITES, STUDY
 
 pytestmark = pytest.mark.usefixtures("nvflare")
 
@@ -159,3 +163,79 @@ def test_a_round_that_fails_at_any_write_can_be_run_again_with_the_same_result(
         assert code == 0, fault
         assert state(broken) == expected, fault
         assert [line.site for line in Ledger.read(broken.log).lines] == list(SITES)
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["kill", "full"])
+def test_a_signed_result_that_fails_at_any_write_can_be_made_again(
+    kind, fragments, key_folder, tmp_path, capsys
+):
+    """`assemble --keys --sign`: result, signature and log."""
+
+    def words(place):
+        files = [str(place / f"{site}.signed.json") for site in SITES]
+        out = ["--out", str(place / "result"), "--sign", str(place / "coordinator.key")]
+        return ["assemble", *files, "--keys", str(place / "site-keys.toml"), "--round", "r", *out]
+
+    def assemble(place, *more):
+        if cli.run([*words(place), *more]):
+            raise InputError("it failed", "")
+
+    made = shutil.copytree(key_folder, tmp_path / "made")
+    line = generate_key("coordinator", made / "coordinator.key")
+    keys = made / "site-keys.toml"
+    keys.write_text(f"coordinator = {line.split(' = ')[1]}\n" + keys.read_text())
+    for piece in fragments:
+        private = read_private_key(made / f"{piece.client}.key")
+        text = sign_fragment(piece, private, study=STUDY, round_name="r")
+        (made / f"{piece.client}.signed.json").write_text(text)
+    clean = shutil.copytree(made, tmp_path / "clean")
+    assemble(shutil.copytree(made, tmp_path / "first"))
+    code, calls = in_a_process(lambda: assemble(clean))
+    assert code == 0
+    assert calls > 12
+    for fault in range(1, calls + 1, 1 if kind == "kill" else 3):
+        broken = shutil.copytree(made, tmp_path / str(fault))
+        in_a_process(lambda s=broken: assemble(s), fault, kind)
+        result, log = broken / "result", broken / "site-keys.log.jsonl"
+        if (result / "result.json").exists():
+            jc.load_result(result)
+        # Nothing that is half done is verified, and what is in the log is in a whole result.
+        check = ["verify", str(result), "--keys", str(broken / "site-keys.toml")]
+        used = len(Ledger.read(log).lines)
+        assert used in (0, len(SITES))
+        if used:
+            assert cli.run([*check, "--log", str(log)]) == 0
+        assert in_a_process(lambda s=broken, u=used: assemble(s, *["--again"] * bool(u)))[0] == 0
+        assert cli.run([*check, "--log", str(log)]) == 0
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize("kind", ["kill", "full"])
+def test_a_site_that_cannot_log_what_it_sends_sends_nothing(kind, fragments, tmp_path):
+    piece = fragments[0]
+
+    def answered(place):
+        settings = SiteSettings(fragment=place / "fragment.json")
+        (place / "answer").write_text(make_answer(settings, piece.client, "first"))
+
+    def new(name):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "fragment.json").write_text(piece.to_json())
+        return place
+
+    code, calls = in_a_process(lambda: answered(new("clean")))
+    assert (code, calls > 1) == (0, True)
+    for fault in range(1, calls + 1):
+        place = new(str(fault))
+        in_a_process(lambda s=place: answered(s), fault, kind)
+        sent = place / "answer"
+        logged = Ledger.read(place / "fragment.sent.jsonl").lines
+        if sent.exists() and "why_not" not in json.loads(sent.read_text()):
+            assert len(logged) == 1
+        answered(place)
+        assert len(Ledger.read(place / "fragment.sent.jsonl").lines) == 1
