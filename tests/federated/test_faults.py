@@ -197,7 +197,9 @@ def test_a_signed_result_that_fails_at_any_write_can_be_made_again(
     code, calls = in_a_process(lambda: assemble(clean))
     assert code == 0
     assert calls > 12
-    for fault in range(1, calls + 1, 1 if kind == "kill" else 3):
+    # Every write of signature and log; those of the result have a test of their own.
+    last = range(calls - 7, calls + 1) if kind == "kill" else ()
+    for fault in (*range(1, calls - 7, 5), *last):
         broken = shutil.copytree(made, tmp_path / str(fault))
         in_a_process(lambda s=broken: assemble(s), fault, kind)
         result, log = broken / "result", broken / "site-keys.log.jsonl"

@@ -261,6 +261,15 @@ def test_the_result_of_a_live_round_can_be_verified_too(made, settings, capsys):
     assert set(checks.values()) == {"ok"}
 
 
+def test_what_a_killed_process_leaves_of_an_unsigned_file_spoils_no_verification(made, capsys):
+    for name in (".signature.json-0123456789ab", ".round.json-ba9876543210"):
+        (made / "result" / name).write_text("{")
+    code, _, document = verify(made, capsys)
+    assert (code, document["state"]) == (0, "verified")
+    (made / "result" / ".report.html-0123456789ab").write_text("x")
+    assert verify(made, capsys)[0] == 2
+
+
 @pytest.mark.parametrize("check", ["missing-site", "refused-site", "label-spelling"])
 def test_a_site_that_sends_findings_of_the_coordinator_spoils_no_verification(
     check, made, settings, capsys

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -44,6 +45,8 @@ ABSENCES = ("missing-site", "refused-site")
 SIGNATURE = "signature.json"
 # The signature itself, and what changes after it: a lock, and how the round stands.
 _NOT_SIGNED = {SIGNATURE, STATUS, ".lock"}
+# What a process leaves that is killed while it writes one of these.
+_LEFT = re.compile(rf"\.(?:{re.escape(SIGNATURE)}|{re.escape(STATUS)})-[0-9a-f]{{12}}")
 # Numbers of one result that two machines computed may differ so much.
 _ROUNDING = 1e-9
 _LOG = LogLine.kind
@@ -147,7 +150,7 @@ def _digests_of(folder: Path) -> dict[str, str]:
     return {
         name: hashlib.sha256(read_file(path, ResultDocument.largest_file, "result")).hexdigest()
         for name, path in sorted(found.items())
-        if name not in _NOT_SIGNED and not name.startswith(f"{ANSWERS}/")
+        if not (name in _NOT_SIGNED or _LEFT.fullmatch(name) or name.startswith(f"{ANSWERS}/"))
     }
 
 
@@ -271,8 +274,8 @@ def _check_verdicts(result: Result, recompute: bool) -> Check:
     concluded = conclude(order.fragments, options=order.options)
     fragments = {piece.client: piece for piece in order.fragments}
     absences = [f for f in result.diagnostics if f.check in ABSENCES and f.client not in fragments]
-    named = (result.provenance.get(name) for name in ("missing", "refused"))
-    lacking = [site for given in named if isinstance(given, list | dict) for site in given]
+    told = (result.provenance.get(name) for name in ("missing", "refused"))
+    lacking = [site for given in told if isinstance(given, list | dict) for site in given]
     if sorted(str(f.client) for f in absences) != sorted(map(str, lacking)):
         return Check(what, "failed", "the sites that are said to be absent are not those named")
     again = replace(
