@@ -10,7 +10,7 @@ and each is taken once per client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
@@ -32,6 +32,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.covariates import Covariates
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study, usable
+from jigsaw_crl.diagnostics.rows import is_skewed
 from jigsaw_crl.fragment.fragment import Fragment, Method, RankOne
 from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.nonlinear import DOUBTED
@@ -251,7 +252,7 @@ def recover_study(
     one = partial(recover_client, basis=basis)
     recovered: list[Recovered] = in_parallel(n_jobs, one, given)
     # There is one system: whether it bends is decided for all clients together.
-    bent = _bent_too(recovered)
+    bent = _bent_too(recovered, clients)
     again = [(*given[k], sight) for k, sight in bent.items()]
     for k, new in zip(bent, in_parallel(n_jobs, one, again), strict=True):
         recovered[k] = new
@@ -267,16 +268,17 @@ def _checked(client: Client) -> ClientReport:
     return check_client(client, client.white)
 
 
-def _bent_too(recovered: Iterable[Recovered]) -> dict[int, Sight]:
+def _bent_too(recovered: Iterable[Recovered], clients: Sequence[Client]) -> dict[int, Sight]:
     """Clients whose effects run both ways because the system is not linear, by their numbers.
 
-    It is not if that is clear at another client, if features of these have light tails, or by the
-    misfits of these together (Fisher's test).
+    It is not if that is clear at another client, if features of these have light tails or are
+    skewed, or by the misfits of these together (Fisher's test).
     """
     both = {k: (r.recovery, r.report) for k, r in enumerate(recovered) if r.recovery is not None}
     open_ = {k: (own, report) for k, (own, report) in both.items() if own.contradicts}
     bent = any(own.nonlinear is not None for own, _ in both.values())
     bent |= any(f.check == "light-tails" for _, report in open_.values() for f in report.findings)
+    bent = bent or any(is_skewed(clients[k]) for k in open_)
     with np.errstate(divide="ignore"):
         fisher = -2.0 * np.log([own.chance_linear for own, _ in open_.values()]).sum()
     bent |= bool(open_) and float(chdtrc(2 * len(open_), fisher)) < DOUBTED

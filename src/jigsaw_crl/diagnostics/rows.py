@@ -23,7 +23,7 @@ from jigsaw_crl.client.covariates import unchanged
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
-__all__ = ["check_light_tails", "check_rows", "tail_factor"]
+__all__ = ["check_light_tails", "check_rows", "is_skewed", "tail_factor"]
 
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
@@ -287,6 +287,23 @@ def check_light_tails(client: Client) -> list[Finding]:
         return []
     least = 3 + min(excess)
     return [finding("light-tails", round(total, 2), LIGHT, client=client.name, least=least)]
+
+
+def is_skewed(client: Client) -> bool:
+    """Whether a feature is clearly skewed over all regimes, which linear responses to symmetric
+    noise are not.
+
+    A skewness has the variance 6/n in Gaussian rows; tails widen it, about as κ³.
+    """
+    scores = []
+    for _, m in client.named_regimes:
+        own = kurtosis(m)
+        if m.third is None or own is None or (m.n or 0) < ENOUGH_ROWS:
+            continue
+        variance = np.maximum(np.diagonal(m.covariance), np.finfo(np.float64).tiny)
+        error = np.sqrt(6.0 / float(m.n or 1) * np.maximum(own / 3.0, 1.0) ** 3)
+        scores.append(m.third / variance**1.5 / error)
+    return bool(scores) and bool(np.abs(np.sum(scores, axis=0)).max() > SKEWED * len(scores) ** 0.5)
 
 
 def _clipped(client: Client) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ explains most of the misfits. Others make regimes misfit as well:
   labels without descendants alone (`Fits.offsets`).
 - An intervention that acts on a second label moves one that need not depend on its target: where
   most of the regimes that do not fit clearly moved a label that depends on their target neither in
-  the control nor inside the regime (`_aside`), the client is not peeled.
+  the control nor inside the regime, and bent no other (`_aside`), the client is not peeled.
 
 A slight bend shows more clearly in the effects: by T8 they then run both ways between two labels,
 as they do where an intervention is called hard and is not. In a linear system a false claim leaves
@@ -156,7 +156,7 @@ def read_nonlinear(
     left = peeled.fit < limit
     # Peeling must explain half of the misfits or more, and second targets fewer than half.
     unexplained = 2 * (left.sum() + (bent & ~clear).sum()) > bent.sum()
-    aside = _aside(changes, peeled).any(axis=1) & bent[clear]
+    aside = _aside(changes, peeled) & bent[clear]
     if unexplained or (bent.any() and 2 * aside.sum() >= bent.sum()):
         return None, fit.chance
     bends, rest = np.full((2, len(hard)), np.nan)
@@ -168,14 +168,17 @@ def read_nonlinear(
 
 
 def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
-    """`[a, d]`: the intervention on a moved d, and d does not depend on a; shape (r, r).
+    """Regimes of labels a that moved a label d directly, and bent nothing; shape (r,).
 
     With m the dose, t/m is the slope of d on a by their means. Inside the regime of a, whose target
     depends on nothing, the slope is `h_dᵀ(K + D_a)h_a / h_aᵀ(K + D_a)h_a`; in the control it is
-    the correlation `h_dᵀ K h_a`.
+    the correlation `h_dᵀ K h_a`. Where d moved and depends on a neither here nor there, a second
+    target explains it, unless the two slopes differ for labels that do not depend on d: a response
+    that rises and falls may be flat on average.
     """
     h, K, t, error = peeled.readers, changes.signal, peeled.value, peeled.error
-    dose = np.abs(np.diagonal(t))[:, None]
+    signed = np.diagonal(t)[:, None]
+    dose = np.abs(signed)
     C = np.einsum("ap,rpq,dq->rad", h, K + changes.D, h)
     rows = np.arange(len(h))
     own = C[rows, rows, rows][:, None]
@@ -187,5 +190,8 @@ def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
         found = np.abs(t) > CLEARLY * error
         for slope, of in ((inside, of_inside), (h @ K @ h.T, of_control)):
             found &= (np.abs(slope) < CHANCE * of) & (CHANCE * of < seen)
+        bends = np.abs(t / signed - inside) > CLEARLY * of_inside
+        moves = np.abs(t) > CHANCE * error
     np.fill_diagonal(found, False)
-    return np.asarray(found)
+    np.fill_diagonal(moves, True)
+    return np.asarray(found.any(axis=1) & ~(bends & ~(found @ moves)).any(axis=1))

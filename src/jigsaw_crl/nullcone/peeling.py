@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import chdtri, expit, logsumexp
+from scipy.special import chdtrc, chdtri, expit, logsumexp
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.evidence.priors import PAIR_COST
@@ -67,6 +67,8 @@ ORDERS, BEHIND, CONFLICT = 8, 7.0, 1.0
 # Tails of the latents, which no feature shows, make the error of a variance wider than the rows
 # that the covariances count for say: with this probability, by this factor.
 WIDE, WIDER = 0.1, 5.0
+# And the square of a misfit along it, in a covariance of which it is a part, by this factor.
+TAILED = 9.0
 # Of what peeling says clearly, one statement in 250 is wrong, because a label was removed too early
 # and every order that was followed has it so. Log odds are bounded by this chance.
 MOST = 5.5
@@ -223,12 +225,15 @@ class _Client:
         fitted, chi = ascend(starts(d[0], D[0]), d[0], D[0], (w_d, w_D), CLOSE)
         near = unit((fitted @ B[0].T) @ B)[:, :, None, :]
         every = np.broadcast_to(w_d, d.shape[:2]), np.broadcast_to(w_D, d.shape[:2])
-        u, _ = ascend(near, d, D, every, ROUGH)
+        u, copied = ascend(near, d, D, every, ROUGH)
         u[0] = fitted
         h = np.asarray(np.linalg.solve(K[:, None] + D, u[..., None])[..., 0], dtype=np.float64)
         h /= np.sqrt(np.einsum("cia,cab,cib->ci", h, K, h))[..., None]
         free = m * (m - 1) / 2.0
-        p = tail_of(chi, free)
+        # By what it grows in the copies, chance explains of a misfit: more than its degrees of
+        # freedom, where directions that are known roughly were removed.
+        chi = chi / np.maximum((copied[1:].mean(axis=0) - chi) / max(free, 1.0), 1.0)
+        p = _chance(chi, free)
         beyond = np.maximum(chi - chdtri(max(free, 1.0), GOOD), 0.0)
         t = d @ np.swapaxes(h, 1, 2)
         v = np.einsum("cjab,cia,cib->cji", D, h, h, optimize=True)
@@ -242,7 +247,10 @@ class _Client:
         np.fill_diagonal(moves, 0.0)
         # That j moves i counts against removing j, unless i seems to move j even more.
         cost = np.log1p(DOUBT / p) + np.maximum(moves - moves.T, 0.0).max(axis=1)
-        best = int(cost.argmin())
+        # Of labels that stand out equally little, the one that others move most clearly: a cause
+        # whose effects cannot be read yet looks like a label that stands alone.
+        equal = cost <= cost.min() + CONFLICT
+        best = int(np.where(equal, moves.max(axis=0), -1.0).argmax())
         conflict = np.maximum(moves[best], moves[:, best]) > CONFLICT
         conflict[best] = True
         out = []
@@ -292,6 +300,15 @@ class _Client:
             paths = sorted(found, key=lambda x: x.cost)[:ORDERS]
             paths = [x for x in paths if x.cost < paths[0].cost + BEHIND]
         return sorted((self.told(x) for x in paths), key=lambda x: -x[0])
+
+
+def _chance(chi: FloatArray, free: float) -> FloatArray:
+    """Tail probability of a misfit, if the tails of one latent may add to it.
+
+    Their share, where they are wide, is about χ² with one degree of freedom times `TAILED`.
+    """
+    along = chdtrc(1.0, np.maximum(chi - free + 1.0, 0.0) / TAILED)
+    return np.asarray((1.0 - WIDE) * tail_of(chi, free) + WIDE * (along if free else 1.0))
 
 
 def _doubted(factors: FloatArray, p: FloatArray) -> FloatArray:
