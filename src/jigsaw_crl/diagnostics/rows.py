@@ -28,6 +28,9 @@ __all__ = ["check_light_tails", "check_rows", "is_skewed", "tail_factor"]
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
 HEAVY = 9.0
+# Fewer rows than this carry a variance if a single row has more than four fifths of it: a reading
+# that went wrong. In a system of products with heavy tails the largest row has up to two thirds.
+ALONE = 1.5
 # Tails that leave a larger share of the rows cost nothing that is worth a line.
 COSTS = 0.98
 # Numbers that loggers write for a reading that is missing, and how near an estimate must come.
@@ -144,7 +147,7 @@ def _is_spoilt(client: Client, tails: _Tails) -> bool:
     2)/3)` rows along it, with f the factor over all directions.
     """
     p, counted = client.n_latent, tails.moments.counted
-    if counted is not None:
+    if counted is not None and tails.carrying > ALONE:
         along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
         if along > p + 1:
             return False
