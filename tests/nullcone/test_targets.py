@@ -74,7 +74,9 @@ def test_rows_of_the_control_are_rarely_taken_for_an_intervention(p, n):
     n_rows = np.full(1_000, float(n))
     errors = MeanErrors.plain(n_rows, 1e9)
     eye, owner = np.eye(p), np.arange(1_000)
-    white = White(eye, M, d, None, n_rows, 1e9, 1e9, owner, errors, exact=False, carried=eye)
+    white = White(
+        eye, M, d, None, n_rows, 1e9, 1e9, owner, errors, exact=False, carried=eye, noise_known=True
+    )
     for given in (white, replace(white, d=np.zeros_like(d))):
         # One in a thousand; a dozen rows in few dimensions are less Gaussian than that.
         assert estimate(given).usable.sum() <= (12 if n == 12 else 6)
