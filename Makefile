@@ -9,7 +9,7 @@ TEST_WORKERS ?= 3
 # Without bytecode, every process that a test starts compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo install test test-slow test-all test-random test-lowest browser lint format docs pictures bench package lock clean
+.PHONY: demo install test test-slow test-all test-random test-lowest browser lint format docs pictures bench pages pages-check package lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/jigsaw demo
@@ -78,6 +78,15 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -v benchmarks/test_performance.py --timeout 0 --benchmark-quiet --benchmark-json build/performance.json $(BENCH)
 	$(BIN)/python benchmarks/performance.py build/performance.json > build/performance.md
 	@cat build/performance.md
+
+# Measures what this code has not measured of the tables of the pages, and writes them: hours on two cores. It goes
+# on where it stopped. A part: make pages PAGES="--only calibration --seconds 600"
+pages: $(VENV)/.installed-dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/pages.py run $(PAGES)
+
+# Compares the pages with their records, and measures some of these again: minutes.
+pages-check: $(VENV)/.installed-dev
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python benchmarks/pages.py check $(PAGES)
 
 # A study of a size whose functions are compiled. They are cached for the first study of a user.
 COMPILE = import jigsaw_crl as jc; w = jc.simulate.random_world(40, 4, 0.6, seed=0); [jc.recover(w.clients(n)) for n in (None, 5000)]

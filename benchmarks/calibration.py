@@ -4,35 +4,33 @@
     python benchmarks/calibration.py --graph chain root-hub --n 1e3 1e4 --seeds judge
     python benchmarks/calibration.py --kind hard --shift 1 --batches own apart --offset 0 0.1 0.3 \\
         --column yes no
-    python benchmarks/calibration.py --page --seeds judge
+    python benchmarks/pages.py run --only calibration
 
-`--page` runs the cells of `docs/calibration.md`. Otherwise every option that describes a world
+The last line runs the cells of `docs/calibration.md`. Every option that describes a world
 takes several values, and a cell is one combination of them. Worlds of `--seeds choose` are for
 choosing constants, those of `--seeds judge` for judging them; no world is in both. Each finished
-world is one line of JSON in the file `--out`, and a world that is there is not computed again:
-choose another file after a change of the code.
+world is one line of JSON in the file `--out`; what this code has measured is not measured again.
 
 The first table holds E1 (mean and standard error over worlds), the share of ordered pairs with a
-verdict, the share of "yes" and of "no" that are wrong, and the share of true ancestors that are
-called "no". A "no" comes with a bound: the size of effect that it excludes. Wrong "no" are counted
-twice, all of them and those whose true effect is larger than the bound. The second table has, for
-each bin of stated probability, the share of pairs that are true beside the mean stated probability,
-and the number of pairs.
+verdict, and the "yes" and "no" that are wrong. A "no" comes with a bound: the size of effect that
+it excludes. Wrong "no" are counted twice, all of them and those whose true effect is larger than
+the bound. The second table has, for each bin of stated probability, the share of pairs that are
+true beside the mean stated probability.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from records import Record, by_cell, cell_name, run
-from reporting import header, mean_and_error, options, row, share
+from records import Record, Table, by_cell, cell_name, run
+from reporting import markdown, mean_and_error, options
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -144,6 +142,7 @@ PAGE = {
     "Laplace noise": [Cell(**x, noise="laplace") for x in BOTH],
     "Families of graphs": [Cell(n=n, graph=g) for n in (1_000, 10_000) for g in FAMILIES],
 }
+WORLDS = 12
 
 
 def true_shares(world: jc.simulate.World) -> dict[tuple[str, str], float]:
@@ -218,41 +217,86 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
         }
 
 
-def print_tables(records: Iterable[Record]) -> None:
-    """The two tables, one row a cell each."""
-    groups = by_cell(Cell, records)
-    wrong = ("wrong yes", "wrong no", "above bound")
-    header("worlds", "number", "E1", "decided", *wrong, "refused", "s a world")
-    for cell, found in groups.items():
-        counts = sum((VerdictCounts(**r["counts"]) for r in found), VerdictCounts())
-        above = sum(r["above"] for r in found)
-        row(
-            cell,
-            len(found),
-            mean_and_error([r["E1"] for r in found]),
-            counts.decided,
-            share(counts.wrong_yes, counts.yes),
-            share(counts.wrong_no, counts.no),
-            share(above, counts.no),
-            sum("refused" in r for r in found),
-            f"{np.mean([r['seconds'] for r in found]):.1f}",
+def verdict_table(records: Iterable[Record]) -> str:
+    """E1, wrong verdicts of all worlds and of the worst, and wrong "no" above their bound."""
+    rows = []
+    for cell, found in by_cell(Cell, records).items():
+        each = [VerdictCounts(**r["counts"]) for r in found]
+        counts = sum(each, VerdictCounts())
+        worst = max((c.wrong_yes / c.yes for c in each if c.yes), default=0.0)
+        rows.append(
+            (
+                cell,
+                len(found),
+                mean_and_error([r["E1"] for r in found]),
+                counts.decided,
+                f"{counts.wrong_yes} of {counts.yes:,}",
+                f"{100 * worst:.1f} %" if counts.wrong_yes else "–",
+                f"{counts.wrong_no} of {counts.no:,}",
+                sum(r["above"] for r in found),
+                raised(found),
+            )
         )
-    print()
-    header("share of true ancestors where the stated probability is", *BINS)
-    everything = [r for found in groups.values() for r in found]
-    for name, found in (*groups.items(), ("all cells", everything)):
-        bins = np.sum([r["bins"] for r in found], axis=0)
-        row(
-            name,
-            *(
-                f"{true / n:.4f} (stated {stated / n:.4f}, {n:.0f} pairs)" if n else "–"
-                for n, stated, true in bins
-            ),
+    wrong = ("wrong yes", "worst world", "wrong no", "above bound")
+    return markdown(("worlds", "number", "E1", "decided", *wrong, "findings"), rows)
+
+
+def raised(records: Iterable[Record]) -> str:
+    """In how many worlds each finding that is more than information was raised."""
+    count = Counter(name for r in records for name in r["findings"])
+    return ", ".join(f"`{name}` {n}" for name, n in count.most_common()) or "–"
+
+
+def bins_table(records: Iterable[Record]) -> str:
+    """Stated probabilities and how many of these pairs are true, over all records."""
+    bins = np.sum([r["bins"] for r in records], axis=0)
+    rows = [
+        (name, f"{n:,.0f}", f"{100 * stated / n:.2f} %", f"{100 * true / n:.2f} %")
+        for name, (n, stated, true) in zip(BINS, bins, strict=True)
+        if n
+    ]
+    return markdown(("stated probability", "pairs", "mean stated", "true"), rows)
+
+
+SIMULATIONS = """\
+# Verdicts that were wrong in simulations, in percent of their kind: the tables of
+# docs/calibration.md, made with them by benchmarks/pages.py
+kind,clients,rows,wrong_yes,wrong_no,worlds
+"""
+
+
+def write_more(records: list[Record], root: Path) -> None:
+    """The pictures of the page, and the figures from which a report says how far to trust it."""
+    from calibration_plots import save_pictures  # it loads matplotlib
+
+    save_pictures(records, root / "docs" / "pictures")
+    lines = []
+    for cell, found in by_cell(Cell, records).items():
+        c = sum((VerdictCounts(**r["counts"]) for r in found), VerdictCounts())
+        kind = "hard" if cell.kind == "hard" else "soft"
+        yes, no = (
+            f"{100 * part / max(whole, 1):.1f}"
+            for part, whole in ((c.wrong_yes, c.yes), (c.wrong_no, c.no))
         )
+        lines.append(f'{kind},{cell.clients},{cell.n},{yes},{no},"{cell}"\n')
+    path = root / "src" / "jigsaw_crl" / "report" / "simulations.csv"
+    path.write_text(SIMULATIONS + "".join(lines), encoding="utf-8")
+
+
+def published(name: str, cells: Iterable[Cell], show: Callable[[list[Record]], str]) -> Table:
+    """A table of the page."""
+    tasks = tuple((cell, WORLDS) for cell in cells)
+    return Table(f"calibration {name}", "docs/calibration.md", tasks, show)
+
+
+PUBLISHED = (
+    *(published(section.lower(), cells, verdict_table) for section, cells in PAGE.items()),
+    published("probabilities", chain.from_iterable(PAGE.values()), bins_table),
+)
 
 
 def main() -> None:
-    parser = options(__doc__, worlds=12, jobs=2)
+    parser = options(__doc__, worlds=WORLDS, jobs=2)
     for f in fields(Cell):
         parser.add_argument(
             f"--{f.name.replace('_', '-')}",
@@ -261,16 +305,13 @@ def main() -> None:
             type=(lambda x: int(float(x))) if isinstance(f.default, int) else type(f.default),
             help=f"default: {f.default}",
         )
-    parser.add_argument("--page", action="store_true", help="the cells of docs/calibration.md")
     parser.add_argument("--seeds", choices=SEEDS, default="choose")
     parser.add_argument("--out", type=Path, default=Path("build/calibration.jsonl"))
     given = vars(parser.parse_args())
     cells = [Cell(*values) for values in product(*(given[f.name] for f in fields(Cell)))]
-    if given["page"]:
-        cells = [cell for section in PAGE.values() for cell in section]
     tasks = [(cell, given["worlds"]) for cell in cells]
     records = run(Cell, run_world, tasks, given["seeds"], given["jobs"], given["out"])
-    print_tables(records)
+    print(verdict_table(records), bins_table(records), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Draw the pictures of docs/calibration.md from the records of calibration.py.
-
-    python benchmarks/calibration_plots.py build/calibration.jsonl --pictures docs/pictures
+"""The pictures of docs/calibration.md, from the records of calibration.py; `pages.py` draws them.
 
 `calibration-reliability.svg`: share of true ancestors against the stated probability, over all
 records. `calibration-e1.svg`: E1 against the shift of the mean, one line a kind of intervention,
@@ -9,7 +7,6 @@ from the cells that differ from the default cell in kind and shift alone.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from calibration import BINS, Cell
 from matplotlib.figure import Figure
-from records import Record, by_cell, finished
+from records import Record, by_cell
 
 # Makes the files reproducible: no random identifiers, text stored as text.
 plt.rcParams.update({"svg.hashsalt": "jigsaw-crl", "svg.fonttype": "none", "font.size": 11})
@@ -81,29 +78,14 @@ def e1_by_shift(records: Iterable[Record]) -> Figure:
         ax.errorbar(shifts, means, yerr=errors, fmt="o-", color=colour, label=kind, capsize=3)
     ax.set(xlabel="shift of the mean (noise standard deviations)", ylabel="E1", ylim=(0, 1.02))
     ax.set_title("F1 of the order against the shift of the mean", fontsize=10)
-    ax.legend(frameon=False, loc="lower right")
+    if found:
+        ax.legend(frameon=False, loc="lower right")
     return figure
 
 
-def save(figure: Figure, path: Path) -> None:
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-    print(path)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("records", nargs="+", type=Path, help="files that calibration.py wrote")
-    parser.add_argument("--pictures", type=Path, default=Path("docs/pictures"))
-    given = parser.parse_args()
-    records = [r for path in given.records for r in finished(path)]
-    given.pictures.mkdir(parents=True, exist_ok=True)
-    save(reliability(records), given.pictures / "calibration-reliability.svg")
-    save(e1_by_shift(records), given.pictures / "calibration-e1.svg")
-
-
-if __name__ == "__main__":
-    main()
+def save_pictures(records: Sequence[Record], folder: Path) -> None:
+    """Write both pictures."""
+    for name, figure in (("reliability", reliability(records)), ("e1", e1_by_shift(records))):
+        figure.tight_layout()
+        figure.savefig(folder / f"calibration-{name}.svg", metadata={"Date": None})
+        plt.close(figure)

@@ -1,6 +1,5 @@
 """Effects, edges and latents from hard interventions: how close are they to the truth?
 
-    python benchmarks/effects.py --seeds judge
     python benchmarks/effects.py --part study client --worlds 12 --seeds judge
 
 Parts:
@@ -17,8 +16,8 @@ Parts:
   their standard errors, with and without anything said about it.
 
 Worlds of `--seeds choose` are for choosing constants, those of `--seeds judge` for judging them.
-Each finished world is one line of JSON in the file `--out` and is not computed again: choose
-another file after a change of the code.
+Each finished world is one line of JSON in the file `--out`, and what this code has measured is not
+measured again. `python benchmarks/pages.py run --only effects` makes the tables of docs/effects.md.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from lies import malice, print_malice
-from records import Record, by_cell, cell_name, run
-from reporting import header, mean_and_error, options, row, share
+from lies import malice, malice_table
+from records import Record, Table, by_cell, cell_name, run
+from reporting import markdown, mean_and_error, options, share
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -257,12 +256,12 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
     return {**record, "seconds": time.perf_counter() - start}
 
 
-def print_population(groups: dict[Cell, list[Record]]) -> None:
+def population_table(records: Iterable[Record]) -> str:
+    """Largest errors from exact moments, and what stays open."""
     names = ("latents", "total", "direct")
     more = ("clients with an open line", "districts", "edges known exactly", "without a sign")
-    header("exact", "worlds", *names, *more, "open of pairs seen together", "wrong")
-    for cell, found in groups.items():
-        row(
+    rows = [
+        (
             cell,
             len(found),
             *(f"{max(r[name] for r in found):.1e}" for name in names),
@@ -273,14 +272,19 @@ def print_population(groups: dict[Cell, list[Record]]) -> None:
             f"{sum(r['open'] for r in found)} of {sum(r['pairs'] for r in found)}",
             sum(r["wrong"] for r in found),
         )
+        for cell, found in by_cell(Cell, records).items()
+    ]
+    columns = ("exact", "worlds", *names, *more, "open of pairs seen together", "wrong")
+    return markdown(columns, rows)
 
 
-def print_study(groups: dict[Cell, list[Record]]) -> None:
+def study_table(records: Iterable[Record]) -> str:
+    """Scores of orders, effects, edges and latents."""
     order = ("E1", "seen together", "decided", "wrong yes", "wrong no", "largest", "above bound")
     effect = ("rms", "cover", "of zero", "of effects")
     edge = ("edge F1", f"above {VISIBLE}", "false edges", "median missed")
-    header("study", "worlds", *order, *effect, *edge, "latents")
-    for cell, found in groups.items():
+    rows = []
+    for cell, found in by_cell(Cell, records).items():
         counts = sum((VerdictCounts(**r["counts"]) for r in found), VerdictCounts())
         effects = sum((EffectScores(**r["effects"]) for r in found), EffectScores())
         edges, visible = (
@@ -288,75 +292,84 @@ def print_study(groups: dict[Cell, list[Record]]) -> None:
             for name in ("edges", "visible")
         )
         missed = [size for r in found for size in r["missed"]]
-        row(
-            cell,
-            len(found),
-            mean_and_error([r["E1"] for r in found]),
-            float(np.mean([r["E1_together"] for r in found])),
-            counts.decided,
-            share(counts.wrong_yes, counts.yes),
-            share(counts.wrong_no, counts.no),
-            max((size for r in found for size, _ in r["wrong_no"]), default=0.0),
-            sum(above for r in found for _, above in r["wrong_no"]),
-            f"{effects.rms:.4f}",
-            effects.coverage,
-            effects.coverage_of_zero,
-            effects.coverage_of_effects,
-            edges.f1,
-            visible.f1,
-            f"{edges.stated - edges.right} of {edges.stated}",
-            f"{np.median(missed):.3f} ({len(missed)})" if missed else "–",
-            f"{np.mean([r['latents'] for r in found]):.4f}",
+        rows.append(
+            (
+                cell,
+                len(found),
+                mean_and_error([r["E1"] for r in found]),
+                float(np.mean([r["E1_together"] for r in found])),
+                counts.decided,
+                share(counts.wrong_yes, counts.yes),
+                share(counts.wrong_no, counts.no),
+                max((size for r in found for size, _ in r["wrong_no"]), default=0.0),
+                sum(above for r in found for _, above in r["wrong_no"]),
+                f"{effects.rms:.4f}",
+                effects.coverage,
+                effects.coverage_of_zero,
+                effects.coverage_of_effects,
+                edges.f1,
+                visible.f1,
+                f"{edges.stated - edges.right} of {edges.stated}",
+                f"{np.median(missed):.3f} ({len(missed)})" if missed else "–",
+                f"{np.mean([r['latents'] for r in found]):.4f}",
+            )
         )
+    return markdown(("study", "worlds", *order, *effect, *edge, "latents"), rows)
 
 
-def print_claim(groups: dict[Cell, list[Record]]) -> None:
-    names = ("clients named", "studies named", "effects left a study", "coverage of these")
-    header("said to be hard", "studies", *names)
-    for cell, found in groups.items():
+def claim_table(records: Iterable[Record]) -> str:
+    """How often a claim of "hard" is doubted, and what is stated then."""
+    rows = []
+    for cell, found in by_cell(Cell, records).items():
         effects = sum((EffectScores(**r["effects"]) for r in found), EffectScores())
-        row(
-            cell,
-            len(found),
-            share(sum(r["named"] for r in found), sum(r["clients"] for r in found)),
-            share(sum(r["study"] for r in found), len(found)),
-            f"{np.mean([r['stated'] for r in found]):.1f}",
-            effects.coverage,
+        rows.append(
+            (
+                cell,
+                len(found),
+                f"{sum(r['named'] for r in found)} of {sum(r['clients'] for r in found)}",
+                f"{sum(r['study'] for r in found)} of {len(found)}",
+                f"{np.mean([r['stated'] for r in found]):.1f}",
+                effects.coverage,
+            )
         )
+    names = ("clients named", "studies named", "effects left a study", "coverage of these")
+    return markdown(("said to be hard", "studies", *names), rows)
 
 
-PRINTED: dict[str, Callable[..., None]] = {
-    "population": print_population,
-    "study": print_study,
-    "client": print_study,
-    "claim": print_claim,
-    "malice": print_malice,
+SHOWN: dict[str, Callable[[list[Record]], str]] = {
+    "population": population_table,
+    "study": study_table,
+    "client": study_table,
+    "claim": claim_table,
+    "malice": malice_table,
 }
+WORLDS = 12
 
 
-def print_tables(records: Iterable[Record]) -> None:
-    """One table a part."""
-    groups = by_cell(Cell, records)
-    for part, show in PRINTED.items():
-        own = {cell: found for cell, found in groups.items() if cell.part == part}
-        if own:
-            show(own)
-            print()
+def tasks_of(part: str, worlds: int = WORLDS) -> tuple[tuple[Cell, int], ...]:
+    """The cells of a part, with their number of worlds."""
+    return tuple((cell, max(worlds, LEAST.get(part, 0))) for cell in CELLS[part])
+
+
+PUBLISHED = tuple(
+    Table(f"effects: {part}", "docs/effects.md", tasks_of(part), SHOWN[part]) for part in CELLS
+)
 
 
 def main() -> None:
-    parser = options(__doc__, worlds=12, jobs=2)
+    parser = options(__doc__, worlds=WORLDS, jobs=2)
     parser.add_argument("--part", nargs="+", choices=CELLS, default=list(CELLS))
     parser.add_argument("--seeds", choices=SEEDS, default="choose")
     parser.add_argument("--exactly", action="store_true", help="the same number for every part")
     parser.add_argument("--out", type=Path, default=Path("build/effects.jsonl"))
     given = parser.parse_args()
-    tasks = [
-        (cell, given.worlds if given.exactly else max(given.worlds, LEAST.get(part, 0)))
-        for part in given.part
-        for cell in CELLS[part]
-    ]
-    print_tables(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out))
+    for part in given.part:
+        cells = CELLS[part]
+        tasks = (
+            [(c, given.worlds) for c in cells] if given.exactly else tasks_of(part, given.worlds)
+        )
+        records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
+        print(SHOWN[part](records), end="\n\n")
 
 
 if __name__ == "__main__":

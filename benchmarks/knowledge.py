@@ -1,28 +1,45 @@
 """What does it gain to say what is known before the data, and is wrong knowledge named?
 
-    python benchmarks/knowledge.py --n 100 300 --worlds 8
+    python benchmarks/knowledge.py --worlds 8 --seeds choose
+    python benchmarks/pages.py run --only knowledge
 
 Worlds of the paper's sensitivity study: 15 clients, 20 latents, each client with a share of .6 of
 them. Three tiers of about the same size are given that agree with the truth: labels by the number
 of their ancestors. The columns are E1, the share of ordered pairs with a verdict and the share of
 verdicts that are wrong, over all pairs and over those that the tiers do not state. Then a pair that
-is true is said the other way round, four pairs a world: the last columns say how often
+is true is said the other way round, four pairs a world: the second table says how often
 `knowledge-contradicted` names it, of all such pairs and of those that the data alone decide.
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
+from records import Record, Table, by_cell, run
+from reporting import markdown, options
+from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.order import GlobalOrder, Options
 
-# No test, example or other benchmark uses seeds from here on.
-FIRST_SEED = 7_300_000
+# First seed of each family. No test, example or other benchmark uses seeds in these ranges.
+SEEDS = {"choose": 7_350_000, "judge": 7_300_000}
 PAIRS = 4
+WORLDS = 8
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Rows per regime."""
+
+    rows: int
+
+
+CELLS = [Cell(rows) for rows in (100, 300)]
 
 
 def tiers_of(order: jc.PartialOrder[str]) -> list[list[str]]:
@@ -37,7 +54,7 @@ def scores(order: GlobalOrder, truth: jc.PartialOrder[str], stated: np.ndarray) 
     """E1, share decided and share wrong, of all pairs and of those that are not stated."""
     at = [truth.index(label) for label in order.labels]
     true = truth.matrix[np.ix_(at, at)]
-    out = [jc.metrics.global_f1(truth, order)]
+    out = [float(jc.metrics.global_f1(truth, order))]
     for some in (~np.eye(len(true), dtype=bool), ~np.eye(len(true), dtype=bool) & ~stated):
         verdicts = order.verdicts[some]
         decided = verdicts != -1
@@ -46,41 +63,68 @@ def scores(order: GlobalOrder, truth: jc.PartialOrder[str], stated: np.ndarray) 
     return out
 
 
+def run_world(cell: Cell, family: str, number: int) -> Record:
+    """Scores with and without tiers, and whether knowledge that is wrong is named."""
+    seed = SEEDS[family] + number
+    world = jc.simulate.random_world(20, 15, 0.6, seed=seed)
+    with threadpool_limits(1):
+        plain = jc.recover(world.clients(n_samples=cell.rows, seed=seed)).order
+        known = jc.Knowledge(tiers_of(world.order.restrict(plain.labels)))
+        stated = known.facts(plain.labels)[1]
+        told = conclude(plain.fragments, options=Options(knowledge=known)).order
+        pairs = sorted(world.order.restrict(plain.labels).pairs())
+        drawn = np.random.default_rng(seed).choice(len(pairs), min(PAIRS, len(pairs)), False)
+        named = []
+        for a, d in (pairs[k] for k in drawn):
+            wrong = Options(knowledge=jc.Knowledge(ancestor=[(d, a)]))
+            found = conclude(plain.fragments, options=wrong).findings
+            hit = any(f.check == "knowledge-contradicted" for f in found)
+            named.append([hit, plain.verdict(a, d) is jc.Verdict.ANCESTOR])
+    return {
+        "cell": asdict(cell),
+        "seeds": family,
+        "world": number,
+        "not given": scores(plain, world.order, stated),
+        "given": scores(told, world.order, stated),
+        "named": named,
+    }
+
+
+def gain_table(records: Iterable[Record]) -> str:
+    """Scores with and without tiers."""
+    rows = [
+        (cell.rows, word, *np.mean([r[word] for r in found], axis=0))
+        for cell, found in by_cell(Cell, records).items()
+        for word in ("not given", "given")
+    ]
+    rest = ("decided of the rest", "wrong of the rest")
+    return markdown(("rows per regime", "tiers", "E1", "decided", "wrong", *rest), rows)
+
+
+def named_table(records: Iterable[Record]) -> str:
+    """How often knowledge that contradicts the truth is named."""
+    rows = []
+    for cell, found in by_cell(Cell, records).items():
+        named = [pair for r in found for pair in r["named"]]
+        firm = [hit for hit, decided in named if decided]
+        every = f"{sum(hit for hit, _ in named)} of {len(named)}"
+        rows.append((cell.rows, every, f"{sum(firm)} of {len(firm)}"))
+    return markdown(("rows per regime", "named", "of pairs that the data alone decide"), rows)
+
+
+PUBLISHED = tuple(
+    Table(name, "docs/howto/knowledge.md", tuple((c, WORLDS) for c in CELLS), show)
+    for name, show in (("knowledge: gain", gain_table), ("knowledge: named", named_table))
+)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, nargs="+", default=[100, 300])
-    parser.add_argument("--worlds", type=int, default=8)
+    parser = options(__doc__, worlds=WORLDS, jobs=1, seeds="choose")
+    parser.add_argument("--out", type=Path, default=Path("build/knowledge.jsonl"))
     given = parser.parse_args()
-    print("| rows | tiers | E1 | decided | wrong | decided of the rest | wrong of the rest |")
-    print("|---|---|---|---|---|---|---|")
-    named: dict[int, list[bool]] = {}
-    firm: dict[int, list[bool]] = {}
-    for n in given.n:
-        rows: dict[str, list[list[float]]] = {"not given": [], "given": []}
-        for seed in range(FIRST_SEED, FIRST_SEED + given.worlds):
-            world = jc.simulate.random_world(20, 15, 0.6, seed=seed)
-            plain = jc.recover(world.clients(n_samples=n, seed=seed)).order
-            known = jc.Knowledge(tiers_of(world.order.restrict(plain.labels)))
-            stated = known.facts(plain.labels)[1]
-            told = conclude(plain.fragments, options=Options(knowledge=known)).order
-            rows["not given"].append(scores(plain, world.order, stated))
-            rows["given"].append(scores(told, world.order, stated))
-            rng = np.random.default_rng(seed)
-            pairs = sorted(world.order.restrict(plain.labels).pairs())
-            for k in rng.choice(len(pairs), size=min(PAIRS, len(pairs)), replace=False):
-                a, d = pairs[k]
-                wrong = jc.Knowledge(ancestor=[(d, a)])
-                found = conclude(plain.fragments, options=Options(knowledge=wrong)).findings
-                hit = any(f.check == "knowledge-contradicted" for f in found)
-                named.setdefault(n, []).append(hit)
-                if plain.verdict(a, d) is jc.Verdict.ANCESTOR:
-                    firm.setdefault(n, []).append(hit)
-        for word, values in rows.items():
-            mean = " | ".join(f"{x:.3f}" for x in np.mean(values, axis=0))
-            print(f"| {n} | {word} | {mean} |", flush=True)
-    for n in given.n:
-        print(f"{n} rows: named {np.mean(named[n]):.2f} of {len(named[n])}; of those that the data "
-              f"alone decide {np.mean(firm[n]):.2f} of {len(firm[n])}")  # fmt: skip
+    tasks = [(cell, given.worlds) for cell in CELLS]
+    records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
+    print(gain_table(records), named_table(records), sep="\n\n")
 
 
 if __name__ == "__main__":

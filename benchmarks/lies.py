@@ -5,12 +5,12 @@ Part "malice" of `effects.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from records import Record
-from reporting import header, row, share
+from reporting import markdown
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects
@@ -112,19 +112,24 @@ def malice(world: jc.simulate.World, result: jc.Result) -> Record:
     return {"lies": out}
 
 
-def print_malice(groups: Mapping[object, list[Record]]) -> None:
-    names = ("pairs", "withdrawn", "moved", "moved, not marked", "studies moved without a note")
-    sites = ("liars named", "honest sites named")
-    for cell, found in groups.items():
-        header(f"{MALICIOUS:.0%} malicious; {cell}", "worlds", *names, *sites)
-        for lie in LIES:
-            told = [r["lies"][lie] for r in found]
-            row(
+def malice_table(records: Sequence[Record]) -> str:
+    """Pooled effects that lies move, and who is named; over all records."""
+    rows = []
+    for lie in LIES:
+        told = [r["lies"][lie] for r in records]
+        rows.append(
+            (
                 lie,
                 len(told),
                 *(sum(t.get(x, 0) for t in told) for x in ("pairs", "withdrawn", "moved")),
                 sum(t.get("silent", 0) for t in told),
                 sum(t.get("silent_study", False) for t in told),
-                share(*(sum(t.get(x, 0) for t in told) for x in ("named", "liars named"))),
+                "{} of {}".format(
+                    *(sum(t.get(x, 0) for t in told) for x in ("named", "liars named"))
+                ),
                 sum(t.get("honest named", 0) for t in told),
             )
+        )
+    names = ("pairs", "withdrawn", "moved", "moved, not marked", "studies moved without a note")
+    sites = ("liars named", "honest sites named")
+    return markdown((f"{MALICIOUS:.0%} of the sites lie", "worlds", *names, *sites), rows)

@@ -1,35 +1,82 @@
 """Worlds that are computed once: one line of JSON each, in a file that a later run reads again.
 
 A cell is a frozen dataclass whose fields describe a kind of world. A record is what was measured in
-one world of a cell.
+one world of a cell, and the hash of the code that measured it: a record of other code is not used.
+A benchmark whose tables stand on a page lists them as `PUBLISHED`; `pages.py` makes these.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
 
-__all__ = ["Record", "by_cell", "cell_name", "finished", "run"]
+from jigsaw_crl.truth.experiments.reproduce import code_hash
+
+__all__ = ["Record", "Table", "by_cell", "cell_name", "code", "finished", "run"]
 
 Record = dict[str, Any]
 Cell = TypeVar("Cell")
 
 
-def finished(path: Path) -> Iterator[Record]:
-    """The records of a file; a last line that was cut off is skipped."""
+@dataclass(frozen=True)
+class Table:
+    """A table of a page, between `<!-- table NAME -->` and `<!-- end -->`.
+
+    Parameters
+    ----------
+    name : str
+    page : str
+        From the root of the project.
+    tasks : tuple of (cell, number of worlds)
+    show : function
+        The Markdown of the records of these tasks.
+    seeds : str
+        The family of seeds.
+    """
+
+    name: str
+    page: str
+    tasks: tuple[tuple[Any, int], ...]
+    show: Callable[[list[Record]], str]
+    seeds: str = "judge"
+
+
+def code() -> str:
+    """The start of the hash of the code that numbers depend on."""
+    return code_hash()[:12]
+
+
+def commit() -> str:
+    """The commit of the tree, marked if code was changed since."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *words]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "../src", ".")
+    return git("rev-parse", "--short", "HEAD") + (" with changes" if changed else "")
+
+
+def finished(path: Path, by: str | None = None) -> Iterator[Record]:
+    """The records of a file, measured by this code if it is given; cut lines are skipped."""
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
-                yield json.loads(line)
+                record = json.loads(line)
             except ValueError:
                 continue
+            if by in (None, record.get("code")):
+                yield record
 
 
 def run(
@@ -39,8 +86,11 @@ def run(
     family: str,
     jobs: int,
     out: Path,
+    seconds: float = math.inf,
 ) -> list[Record]:
-    """The records of all worlds, from the file where they are there.
+    """The records of all worlds, from the file where this code has measured them.
+
+    Cells get their worlds in turns, so that a run that was stopped has some of each.
 
     Parameters
     ----------
@@ -53,25 +103,38 @@ def run(
     family : str
     jobs : int
     out : Path
+    seconds : float
+        After that time no further world is begun, and those that are missing are left out.
     """
 
     def key(record: Record) -> tuple[Cell, str, int]:
         return kind(**record["cell"]), record["seeds"], record["world"]
 
     wanted = [t for cell, worlds in tasks for t in product([cell], [family], range(worlds))]
-    records = {key(r): r for r in finished(out)}
-    missing = [task for task in wanted if task not in records]
+    own, at, until = code(), commit(), time.monotonic() + seconds
+    records = {key(r): r for r in finished(out, by=own)}
+    missing = [task for task in dict.fromkeys(wanted) if task not in records]
+
+    def begun() -> Iterator[Any]:
+        for task in sorted(missing, key=lambda task: task[2]):
+            if time.monotonic() > until:
+                return
+            yield delayed(measure)(*task)
+
     out.parent.mkdir(parents=True, exist_ok=True)
     torn = out.exists() and not out.read_text(encoding="utf-8").endswith("\n")
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    parallel = Parallel(
+        n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs
+    )
     with out.open("a", encoding="utf-8") as file:
         if torn and out.stat().st_size:
             file.write("\n")
-        for record in parallel(delayed(measure)(*task) for task in missing):
+        for record in parallel(begun()):
+            record |= {"code": own, "commit": at}
             file.write(json.dumps(record) + "\n")
             file.flush()
             records[key(record)] = record
-    return [records[task] for task in wanted]
+    return [records[task] for task in wanted if task in records]
 
 
 def by_cell(kind: type[Cell], records: Iterable[Record]) -> dict[Cell, list[Record]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-__all__ = ["header", "mean_and_error", "options", "row", "share"]
+__all__ = ["header", "markdown", "mean_and_error", "options", "row", "share"]
 
 
 def options(description: str | None, **defaults: int | float | str) -> argparse.ArgumentParser:
@@ -25,13 +25,27 @@ def options(description: str | None, **defaults: int | float | str) -> argparse.
 def header(*columns: str) -> None:
     """Print the first two lines of a table."""
     row(*columns)
-    print("|" + "---|" * len(columns), flush=True)
+    print(_rule(columns), flush=True)
 
 
 def row(*values: object) -> None:
-    """Print one line of a table; numbers with three decimals."""
+    """Print one line of a table."""
+    print(_line(values), flush=True)
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A whole table."""
+    return "\n".join([_line(columns), _rule(columns), *map(_line, rows)])
+
+
+def _rule(columns: Sequence[str]) -> str:
+    return "|" + "---|" * len(columns)
+
+
+def _line(values: Sequence[object]) -> str:
+    """Cells of a line; numbers have three decimals."""
     cells = (f"{v:.3f}" if isinstance(v, float | np.floating) else str(v) for v in values)
-    print(f"| {' | '.join(cells)} |", flush=True)
+    return f"| {' | '.join(cells)} |"
 
 
 def mean_and_error(values: Sequence[float]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import gzip
 import hashlib
 import html
@@ -11,8 +10,6 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -325,31 +322,6 @@ def test_trust_names_the_nearest_simulations(middling, plant, exact):
     )
     assert "(hard interventions, 5 clients, 10,000 rows" in likely_right(plant.order)
     assert likely_right(exact.order) == ""
-
-
-def test_the_simulations_are_those_of_the_calibration_page():
-    root = Path(__file__).parents[2]
-    page = (root / "docs" / "calibration.md").read_text(encoding="utf-8")
-    told, section = [], ""
-    for line in page.splitlines():
-        section = line if line.startswith("## ") else section
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) != 5 or cells[0] == "worlds" or set(cells[0]) == {"-"}:
-            continue
-        rows = re.search(r"n = ([\d,]+)", cells[0])
-        clients = re.search(r"clients (\d+)", cells[0])
-        told.append(
-            {
-                "kind": "hard" if cells[0].startswith("hard") else "soft",
-                "clients": "1" if section == "## One client" else clients[1] if clients else "15",
-                "rows": rows[1].replace(",", "") if rows else "10000",
-                "wrong_yes": cells[3].removesuffix(" %"),
-                "wrong_no": cells[4].removesuffix(" %"),
-                "worlds": cells[0],
-            }
-        )
-    text = (files("jigsaw_crl.report") / "simulations.csv").read_text(encoding="utf-8")
-    assert list(csv.DictReader(x for x in text.splitlines() if x[0] != "#")) == told
 
 
 def test_findings_that_say_the_same_share_a_card():

@@ -7,6 +7,7 @@ signature; all get the same data.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import cache
@@ -59,12 +60,12 @@ METHODS: dict[str, Callable[[Sequence[Client], float | None, int], tuple[Any, An
 
 @cache
 def code_hash() -> str:
-    """Hash of the code that numbers depend on."""
+    """Hash of the code that numbers depend on; comments and layout are no part of it."""
     root = Path(jigsaw_crl.__file__).parent
     code = sha256()
     for path in sorted(root.rglob("*.py")):
         if path.relative_to(root).parts[0] not in _NO_NUMBERS:
-            code.update(path.read_bytes())
+            code.update(ast.dump(ast.parse(path.read_bytes())).encode())
     return code.hexdigest()
 
 
