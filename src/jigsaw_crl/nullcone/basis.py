@@ -133,7 +133,11 @@ def _corrected(
     products = (root * (flat @ flat.T)).ravel()
     system = LinearOperator((len(products),) * 2, matvec=image, dtype=np.float32)
     enough = RESIDUAL * np.sqrt(np.count_nonzero(must))
-    y, _ = cg(system, products, rtol=0.0, atol=enough, maxiter=MAX_STEPS)
+    # Products far beyond their errors may make it diverge: what should vanish then does not.
+    with np.errstate(over="ignore", invalid="ignore"):
+        y, unsolved = cg(system, products, rtol=0.0, atol=enough, maxiter=MAX_STEPS)
+    if unsolved:
+        return lines, np.eye(p)
     d, H = errors(root * y.reshape(root.shape))
     values, vectors = np.linalg.eigh(np.eye(p) - H)
     step = (vectors / np.sqrt(np.maximum(values, SMALLEST))) @ vectors.T
