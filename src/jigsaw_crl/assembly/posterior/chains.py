@@ -184,7 +184,7 @@ def sample_orders(
             chains = _scattered(weights.shuffled(shuffle), N_CHAINS, orders, rng, each)
             _, counts, _ = chains.walk(short, each=each)
         kept = max(min(KEPT, BYTES // chains.up[0].nbytes) // N_CHAINS, 1)
-        chains.propose(_open(counts.mean(axis=0) / short))
+        chains.propose(_moving(counts.mean(axis=0) / short, chains.weights))
         longest = _longest(chains) if most is None else most
         half, walk = min(first, longest), partial(chains.walk, kept=kept, each=each)
         (trace, counts, _), (more, again, drawn) = walk(half), walk(half)
@@ -194,7 +194,7 @@ def sample_orders(
             if found.converged or 2 * half > longest:
                 break
             half *= 2
-            chains.propose(_open(means.mean(axis=(0, 1))))
+            chains.propose(_moving(means.mean(axis=(0, 1)), chains.weights))
             trace, counts = np.concatenate(traces, axis=1), counts + again
             if many:
                 trace, counts, _ = walk(half)
@@ -218,6 +218,14 @@ def _in_order(shuffled: npt.NDArray[Any], shuffle: IntArray) -> npt.NDArray[Any]
 
 def _open(mean: FloatArray) -> BoolArray:
     return np.asarray((mean > MOVES) & (mean < 1.0 - MOVES))
+
+
+def _moving(mean: FloatArray, weights: Weights) -> BoolArray:
+    """Pairs that change, and pairs that evidence speaks for although the orders lack them.
+
+    Without the latter, chains that all start on one side of a barrier stay there.
+    """
+    return _open(mean) | np.asarray((weights.direct > 0) & (mean < 1.0 - MOVES))
 
 
 def convergence(means: FloatArray, traces: FloatArray, shuffle: IntArray) -> Convergence:

@@ -4,17 +4,23 @@ Orders are bit sets (see `base.bitsets`). The score of an order R is
 
     Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers (a, d)} cover[a, d] + Σ_{d with ancestors} ancestry[d]
 
-There is one move, the *bridge* of a pair (a, d). It adds or deletes most of A × D, where A is a
-with its ancestors and D is d with its descendants: in orders with many certain pairs, (a, d) can
+There are two moves. The *bridge* of a pair (a, d) adds or deletes most of A × D, where A is a with
+its ancestors and D is d with its descendants: in orders with many certain pairs, (a, d) can
 often not change alone. Deleting the bridge keeps those pairs of A × D that have a label outside A
 and D between them, and those implied by a pair worth more than a threshold. Adding it is proposed
 only if the order holds exactly the pairs that deletion would keep. Neither direction changes A, D
 or the kept pairs, so each is the inverse of the other and both are proposed with the same
 probability. With a threshold of minus infinity the pair changes alone: a *flip*.
 
+A label v is *moved* by taking it out of the order and placing it anew: right below another label
+w, right above or beside it, below it without descendants, or above it without ancestors. The places
+depend on the order of the others alone. The same place may be that of several w, which the
+acceptance allows for; from any other place a label cannot be moved.
+
 A sweep proposes a bridge for every active pair, three in four together with that of another active
-pair, and then flips of any pair. Flips are cheap and reach every order: most pairs are improbable,
-but there are many of them, and they change by flips alone.
+pair, then flips of any pair, and then to move labels. Flips are cheap and reach every order: most
+pairs are improbable, but there are many of them, and they change by flips alone. Labels that stand
+on the wrong side of several others come to the right one by moves alone.
 """
 
 from __future__ import annotations
@@ -31,6 +37,8 @@ ONE = np.uint64(1)
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair. A set of
 # rows or columns fits one word. Of more active pairs two have seldom to do with each other.
 LARGEST_BRIDGE, LONGEST_SIDE, PAIRED = 1024, 64, 500
+# Kinds of places by a label; and moves of labels in a sweep, for which each other one is looked at.
+KINDS, MOST_MOVES = 5, 64
 # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
 THRESHOLDS = (np.inf, 8.0, 3.0, 1.0)
 # Moves are inlined, because passing an array to a compiled function counts a reference, which is
@@ -178,6 +186,96 @@ def _broken(down, named, targets):  # type: ignore[no-untyped-def]
     return total
 
 
+@inlined
+def _place(up, down, v, w, kind, place):  # type: ignore[no-untyped-def]
+    """Fill `place` with the ancestors and the descendants of v at one of its places by w."""
+    for k in range(up.shape[1]):
+        place[0, k], place[1, k] = down[w, k], up[w, k]
+        if kind == 4:
+            place[0, k] = 0
+        if kind == 3:
+            place[1, k] = 0
+        if w >> 6 == k and (kind == 0 or kind == 3):
+            place[0, k] |= bit(w)
+        if w >> 6 == k and (kind == 1 or kind == 4):
+            place[1, k] |= bit(w)
+        if v >> 6 == k:
+            place[0, k] &= ~bit(v)
+            place[1, k] &= ~bit(v)
+
+
+@inlined
+def _places(up, down, v, place, other):  # type: ignore[no-untyped-def]
+    """How many of the places of v are `place`; `other` is working space."""
+    n = 0
+    for w in range(up.shape[0]):
+        for kind in range(KINDS if w != v else 0):
+            _place(up, down, v, w, kind, other)
+            same = True
+            for k in range(up.shape[1]):
+                if place[0, k] != other[0, k] or place[1, k] != other[1, k]:
+                    same = False
+            n += same
+    return n
+
+
+@inlined
+def _worth(up, down, implied, cover, ancestry, v, place, labels):  # type: ignore[no-untyped-def]
+    """What the order gains if v, which is taken out, is put in a place."""
+    n_above = members(place, 0, v, labels[0])
+    n_below = members(place, 1, v, labels[1])
+    total = ancestry[v] if n_above > 1 else 0.0
+    for j in range(1, n_below):
+        x = labels[1, j]
+        total += implied[v, x]
+        top, orphan = True, True
+        for k in range(up.shape[1]):
+            rest = down[x, k]
+            if v >> 6 == k:
+                rest &= ~bit(v)
+            orphan &= rest == 0
+            top &= rest & place[1, k] == 0
+        total += ancestry[x] if orphan else 0.0
+        if not top:
+            continue
+        total += cover[v, x]
+        # Labels right above x are no longer, if they are above v.
+        for i in range(1, n_above):
+            u = labels[0, i]
+            between = False
+            for k in range(up.shape[1]):
+                rest = up[u, k] & down[x, k]
+                if v >> 6 == k:
+                    rest &= ~bit(v)
+                between |= rest != 0
+            total -= 0.0 if between else cover[u, x]
+    for i in range(1, n_above):
+        u = labels[0, i]
+        total += implied[u, v]
+        lowest = True
+        for k in range(up.shape[1]):
+            rest = up[u, k] & place[0, k]
+            lowest &= rest == 0
+        total += cover[u, v] if lowest else 0.0
+    return total
+
+
+@inlined
+def _put(up, down, v, place):  # type: ignore[no-untyped-def]
+    """Put v, wherever it is, in a place."""
+    for x in range(up.shape[0]):
+        word, own = v >> 6, bit(v)
+        up[x, word] &= ~own
+        down[x, word] &= ~own
+        if contains(place, 0, x):
+            up[x, word] |= own
+        if contains(place, 1, x):
+            down[x, word] |= own
+    for k in range(up.shape[1]):
+        down[v, k] = place[0, k]
+        up[v, k] = place[1, k]
+
+
 @compiled()
 def metropolis(  # type: ignore[no-untyped-def]
     up,
@@ -208,6 +306,8 @@ def metropolis(  # type: ignore[no-untyped-def]
     sides = np.empty((2, LONGEST_SIDE + 1), np.int64)
     masks = np.empty((3, LONGEST_SIDE), np.uint64)
     changed = np.empty((2, LARGEST_BRIDGE), np.int64)
+    places = np.empty((3, 2, up.shape[1]), np.uint64)
+    labels = np.empty((2, p + 1), np.int64)
     every = trace.shape[0] // max(kept.shape[0], 1)
     n_pairs, n_active = np.uint64(p * p), active.shape[0]
     for sweep in range(trace.shape[0]):
@@ -239,6 +339,33 @@ def metropolis(  # type: ignore[no-untyped-def]
             # Each bridge is its own inverse, so two are undone by both in the other order.
             _apply(up, down, changed[part], n)
             _apply(up, down, changed[0], first)
+        for _ in range(min(p, MOST_MOVES) if p > 1 else 0):
+            v = np.int64((_random_bits(random) >> np.uint64(20)) % np.uint64(p))
+            z = _random_bits(random)
+            beside = np.int64((z >> np.uint64(20)) % np.uint64(p))
+            if v == beside:
+                continue
+            old, new, other = places[0], places[1], places[2]
+            for k in range(up.shape[1]):
+                old[0, k], old[1, k] = down[v, k], up[v, k]
+            _place(up, down, v, beside, np.int64(z % np.uint64(KINDS)), new)
+            gain = _worth(up, down, implied, cover, ancestry, v, new, labels)
+            gain -= _worth(up, down, implied, cover, ancestry, v, old, labels)
+            u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
+            # Another place has at most so many times the labels that lead to it.
+            if u <= 0.0 or np.log(u) >= beta * gain + np.log(KINDS * p):
+                continue
+            back = _places(up, down, v, old, other)
+            if back == 0:
+                continue
+            broken = _broken(down, named, targets)
+            _put(up, down, v, new)
+            gain += FACT * (broken - _broken(down, named, targets))
+            forth = _places(up, down, v, new, other)
+            if np.log(u) < beta * gain + np.log(back / forth):
+                score += gain
+            else:
+                _put(up, down, v, old)
         trace[sweep] = score
         row = sweep // every
         keep = kept.shape[0] > row and (sweep + 1) % every == 0
