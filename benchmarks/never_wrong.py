@@ -1,6 +1,6 @@
-"""Whole studies that are wrong, and findings raised in sound ones: `docs/false-alarms.md`.
+"""Whole studies that are wrong, and findings raised in sound ones.
 
-    python benchmarks/never_wrong.py --seeds fresh --out build/never-wrong.jsonl
+    python benchmarks/pages.py run --only never_wrong
     python benchmarks/never_wrong.py --part alarms --worlds 20 --seeds mend --out build/mend.jsonl
 
 Four parts, each with a table. `studies`: families of graphs with the paper's interventions, 20
@@ -8,7 +8,7 @@ labels, 15 clients; how many verdicts of the worst study are wrong. `weak`: inte
 change little, without a shift. `sensors`: six hard labels at one client with hardly more sensors,
 which round or are noisy. `alarms`: sound studies of 8 labels and 4 clients, whose rows are
 read; how often each finding is raised. Worlds and files are those of `calibration.py`: what is in
-the file is not computed again.
+the file is not computed again. The first line makes the tables of `docs/calibration.md`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from calibration import SEEDS, Cell, run_world
-from records import Record, by_cell, run
-from reporting import header, mean_and_error, options, row, share
+from records import Record, Table, by_cell, run
+from reporting import markdown, mean_and_error, options, share
 
 from jigsaw_crl.truth.metrics import VerdictCounts
 
@@ -78,36 +78,54 @@ def worst(records: Iterable[Record]) -> float:
     return max((c.wrong_yes / c.yes for c in each if c.yes), default=0.0)
 
 
-def print_verdicts(records: list[Record]) -> None:
+def verdict_table(records: list[Record]) -> str:
     """E1, wrong verdicts of all studies and of the worst, and denied ancestors above the bound."""
     wrong = ("wrong yes", "worst study", "wrong no", "denied above the bound", "`not-hard`")
-    header("studies", "number", "E1", "decided", *wrong)
+    rows = []
     for cell, found in by_cell(Cell, records).items():
         counts, above = total(found), sum(r["above"] for r in found)
-        row(
-            cell,
-            len(found),
-            mean_and_error([r["E1"] for r in found]),
-            counts.decided,
-            f"{counts.wrong_yes} of {counts.yes}",
-            worst(found),
-            f"{counts.wrong_no} of {counts.no}",
-            share(above, counts.ancestors),
-            sum("not-hard" in r["findings"] for r in found),
+        rows.append(
+            (
+                cell,
+                len(found),
+                mean_and_error([r["E1"] for r in found]),
+                counts.decided,
+                f"{counts.wrong_yes} of {counts.yes}",
+                worst(found),
+                f"{counts.wrong_no} of {counts.no}",
+                share(above, counts.ancestors),
+                sum("not-hard" in r["findings"] for r in found),
+            )
         )
+    return markdown(("studies", "number", "E1", "decided", *wrong), rows)
 
 
-def print_alarms(records: list[Record]) -> None:
+def alarm_table(records: list[Record]) -> str:
     """How many sound studies have each finding, by family and rows."""
     groups: dict[tuple[str, int], list[Record]] = {}
     for cell, found in by_cell(Cell, records).items():
         groups.setdefault((cell.graph, cell.n), []).extend(found)
-    everything = Counter(name for r in records for name in r["findings"])
-    header("graph", "rows", "studies", *everything, "wrong yes", "wrong no")
+    everything = sorted(Counter(name for r in records for name in r["findings"]))
+    rows = []
     for (graph, n), found in (*groups.items(), (("all", 0), records)):
         seen, counts = Counter(name for r in found for name in r["findings"]), total(found)
         wrong = (f"{counts.wrong_yes} of {counts.yes}", f"{counts.wrong_no} of {counts.no}")
-        row(graph, f"{n:,}" if n else "–", len(found), *(seen[x] for x in everything), *wrong)
+        names = (graph, f"{n:,}" if n else "–", len(found))
+        rows.append((*names, *(seen[x] for x in everything), *wrong))
+    findings = (f"`{name}`" for name in everything)
+    return markdown(("graph", "rows", "studies", *findings, "wrong yes", "wrong no"), rows)
+
+
+PUBLISHED = tuple(
+    Table(
+        f"never wrong: {part}",
+        "docs/calibration.md",
+        tuple(tasks),
+        alarm_table if part == "alarms" else verdict_table,
+        "fresh",
+    )
+    for part, tasks in PARTS.items()
+)
 
 
 def main() -> None:
@@ -119,8 +137,7 @@ def main() -> None:
     for part in given.part:
         tasks = [(cell, min(worlds, given.worlds)) for cell, worlds in PARTS[part]]
         records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
-        (print_alarms if part == "alarms" else print_verdicts)(records)
-        print()
+        print((alarm_table if part == "alarms" else verdict_table)(records), end="\n\n")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from records import Record, Table, code, finished, run
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
-BENCHMARKS = ("calibration", "blocks", "effects", "knowledge")
+BENCHMARKS = ("calibration", "blocks", "effects", "knowledge", "never_wrong")
 # What differs between two runs of the same code.
 UNSTABLE = ("seconds", "code", "commit")
 Key = tuple[str, str, int]
