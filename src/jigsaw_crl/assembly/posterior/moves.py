@@ -17,10 +17,10 @@ w, right above or beside it, below it without descendants, or above it without a
 depend on the order of the others alone. The same place may be that of several w, which the
 acceptance allows for; from any other place a label cannot be moved.
 
-A sweep proposes a bridge for every active pair, three in four together with that of another active
-pair, then flips of any pair, and then to move labels. Flips are cheap and reach every order: most
-pairs are improbable, but there are many of them, and they change by flips alone. Labels that stand
-on the wrong side of several others come to the right one by moves alone.
+A sweep proposes a bridge for every active pair, then flips of any pair, and then moves of labels.
+Flips are cheap and reach every order: most pairs are improbable, but there are many of them, and
+they change by flips alone. Labels that stand on the wrong side of several others come to the right
+one by moves alone.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = ["metropolis"]
 # The lowest bit of a word.
 ONE = np.uint64(1)
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair. A set of
-# rows or columns fits one word. Of more active pairs two have seldom to do with each other.
-LARGEST_BRIDGE, LONGEST_SIDE, PAIRED = 1024, 64, 500
+# rows or columns fits one word.
+LARGEST_BRIDGE, LONGEST_SIDE = 1024, 64
 # Kinds of places by a label; and moves of labels in a sweep, for which each other one is looked at.
 KINDS, MOST_MOVES = 5, 64
 # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
@@ -305,40 +305,35 @@ def metropolis(  # type: ignore[no-untyped-def]
     p = up.shape[0]
     sides = np.empty((2, LONGEST_SIDE + 1), np.int64)
     masks = np.empty((3, LONGEST_SIDE), np.uint64)
-    changed = np.empty((2, LARGEST_BRIDGE), np.int64)
+    changed = np.empty(LARGEST_BRIDGE, np.int64)
     places = np.empty((3, 2, up.shape[1]), np.uint64)
     labels = np.empty((2, p + 1), np.int64)
     every = trace.shape[0] // max(kept.shape[0], 1)
     n_pairs, n_active = np.uint64(p * p), active.shape[0]
     for sweep in range(trace.shape[0]):
         for step in range(n_active + flips):
-            broken, gain, n = _broken(down, named, targets), 0.0, 0
-            for part in range(2 if step < n_active <= PAIRED and step & 3 else 1):
-                z = _random_bits(random)
-                pair, threshold = np.int64((z >> np.uint64(20)) % n_pairs), -np.inf
-                if step < n_active:
-                    pair = active[np.int64((z >> np.uint64(20)) % np.uint64(n_active))]
-                    threshold = THRESHOLDS[np.int64(z & np.uint64(3))]
-                a, d = pair // p, pair % p
-                first, n, more = n, 0, 0.0
-                if a != d and (step < n_active or _may_flip(up, down, a, d)):
-                    mine = changed[part]
-                    n, more = _bridge(
-                        up, down, implied, cover, ancestry, mine, a, d, threshold, sides, masks
-                    )
-                if n == 0:
-                    break
-                gain += more
-                _apply(up, down, mine, n)
-            if n > 0:
-                gain += FACT * (broken - _broken(down, named, targets))
-                u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
-                if gain >= 0.0 or (u > 0.0 and np.log(u) < beta * gain):
-                    score += gain
-                    continue
-            # Each bridge is its own inverse, so two are undone by both in the other order.
-            _apply(up, down, changed[part], n)
-            _apply(up, down, changed[0], first)
+            z = _random_bits(random)
+            pair, threshold = np.int64((z >> np.uint64(20)) % n_pairs), -np.inf
+            if step < n_active:
+                pair = active[np.int64((z >> np.uint64(20)) % np.uint64(n_active))]
+                threshold = THRESHOLDS[np.int64(z & np.uint64(3))]
+            a, d = pair // p, pair % p
+            if a == d or (step >= n_active and not _may_flip(up, down, a, d)):
+                continue
+            n, gain = _bridge(
+                up, down, implied, cover, ancestry, changed, a, d, threshold, sides, masks
+            )
+            if n == 0:
+                continue
+            broken = _broken(down, named, targets)
+            _apply(up, down, changed, n)
+            gain += FACT * (broken - _broken(down, named, targets))
+            u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
+            if gain >= 0.0 or (u > 0.0 and np.log(u) < beta * gain):
+                score += gain
+            else:
+                # A bridge is its own inverse.
+                _apply(up, down, changed, n)
         for _ in range(min(p, MOST_MOVES) if p > 1 else 0):
             v = np.int64((_random_bits(random) >> np.uint64(20)) % np.uint64(p))
             z = _random_bits(random)
