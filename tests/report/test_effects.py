@@ -60,15 +60,21 @@ def test_ancestors_without_a_measured_effect_are_thin_lines():
     assert edges["b", "c"] is None
 
 
-def test_numbers_stand_clear_of_each_other_and_of_labels(plant):
-    picture = draw_graph(plant.order)
-    places = [e.number_at for e in picture.edges if e.number_at]
-    assert len(places) >= 5
-    for i, (x, y) in enumerate(places):
-        assert all(abs(x - u) >= 42 or abs(y - v) >= 14 for u, v in places[:i])
-        for chip in picture.shapes:
-            inside = chip.x < x < chip.x + chip.width and chip.y < y < chip.y + chip.height
-            assert not inside
+def test_numbers_stand_clear_of_each_other_of_labels_and_of_heads(plant):
+    cut = jc.simulate.Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(9, 6, 0.6, seed=9128, intervention=cut)
+    crossed = jc.recover(world.clients(5_000), interventions="hard")
+    for result in (plant, crossed):
+        picture = draw_graph(result.order)
+        places = [e.number_at for e in picture.edges if e.number_at]
+        assert len(places) >= 5
+        for i, (x, y) in enumerate(places):
+            assert all(abs(x - u) >= 42 or abs(y - v) >= 14 for u, v in places[:i])
+            for chip in picture.shapes:
+                inside = chip.x < x < chip.x + chip.width and chip.y < y < chip.y + chip.height
+                assert not inside
+            for u, v in (edge.points[-1] for edge in picture.edges):
+                assert abs(x - u) > 21 or y + 7 <= v - 11 or v <= y - 7
 
 
 def test_a_full_diagram_keeps_the_likeliest_open_edges():

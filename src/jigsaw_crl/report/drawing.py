@@ -14,7 +14,7 @@ from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.tables import direct_graph
 from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.report.layout import lay_out, shorten, text_width
+from jigsaw_crl.report.layout import GAP_Y, lay_out, shorten, text_width
 
 __all__ = ["Edge", "Picture", "draw_graph", "draw_piece"]
 
@@ -25,7 +25,7 @@ MANY = 60
 THIN, THICK = 1.6, 5.0
 # Room that an arrow's head takes at the end of a line.
 HEAD = 11.0
-# Half the width and height of an edge's number.
+# Half the width and height of an edge's number; layers are apart by two more of them.
 NUMBER = (21.0, 7.0)
 # Places along an edge that are tried for its number, in this order.
 SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.45, 0.55, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85)
@@ -168,7 +168,8 @@ def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | N
     pairs = sorted(weights)
     most = 22 if len(order.labels) <= MANY else 12
     chips = [_chip(label, most) for label in order.labels]
-    drawing = lay_out([(c.width, c.height) for c in chips], pairs)
+    gap = GAP_Y if order.effects is None else GAP_Y + 4 * NUMBER[1]
+    drawing = lay_out([(c.width, c.height) for c in chips], pairs, gap)
     edges = tuple(
         Edge(order.labels[a], order.labels[d], route, weight=weights[a, d])
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
@@ -203,25 +204,28 @@ def _spread_ends(picture: Picture) -> Picture:
 def _numbered(picture: Picture) -> Picture:
     """The picture with a place for the number of each decided edge.
 
-    It is clear of labels and other numbers if the edge has such a place, and otherwise where it
-    covers least of them. A picture with many labels has no numbers.
+    It is clear of labels, of arrows' heads and of other numbers if the edge has such a place, and
+    otherwise where it covers least of them. A picture with many labels has no numbers.
     """
     if len(picture.shapes) > MANY:
         return picture
-    taken = np.array([(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes])
-    half, edges = np.array(NUMBER), []
-    for edge in picture.edges:
-        if edge.weight is not None and edge.weight.decided:
-            at = np.array([edge.at(share) for share in SHARES])
-            at[:, 0] = np.clip(at[:, 0], half[0], picture.width - half[0])
-            low = np.maximum(at[:, None] - half, taken[:, :2])
-            high = np.minimum(at[:, None] + half, taken[:, 2:])
-            covered = np.clip(high - low, 0.0, None).prod(axis=-1).sum(axis=-1)
-            # The first of those that cover least.
-            best = at[covered.argmin()]
-            taken = np.vstack([taken, [*(best - half), *(best + half)]])
-            edge = replace(edge, number_at=tuple(best.tolist()))
-        edges.append(edge)
+    taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes]
+    ends = [edge.points[-1] for edge in picture.edges]
+    taken += [(x - HEAD / 2, y - HEAD, x + HEAD / 2, y) for x, y in ends]
+    half, edges = np.array(NUMBER), list(picture.edges)
+    for k, edge in enumerate(picture.edges):
+        if edge.weight is None or not edge.weight.decided:
+            continue
+        at = np.array([edge.at(share) for share in SHARES])
+        at[:, 0] = np.clip(at[:, 0], half[0], picture.width - half[0])
+        around = np.array(taken)
+        low = np.maximum(at[:, None] - half, around[:, :2])
+        high = np.minimum(at[:, None] + half, around[:, 2:])
+        covered = np.clip(high - low, 0.0, None).prod(axis=-1).sum(axis=-1)
+        # The first of those that cover least.
+        x, y = at[covered.argmin()].tolist()
+        taken.append((x - NUMBER[0], y - NUMBER[1], x + NUMBER[0], y + NUMBER[1]))
+        edges[k] = replace(edge, number_at=(x, y))
     return replace(picture, edges=tuple(edges))
 
 

@@ -62,8 +62,10 @@ def shorten(text: str, most: int = 22) -> str:
     return shown.plain
 
 
-def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
-    """Layered positions of boxes, ancestors on top.
+def lay_out(
+    sizes: Sequence[Size], edges: Sequence[tuple[int, int]], gap: float = GAP_Y
+) -> Drawing:
+    """Layered positions of boxes, ancestors on top, with layers at least `gap` apart.
 
     Edges are from ancestor to descendant, by position in `sizes`. Cycles are drawn as well.
 
@@ -81,7 +83,7 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     x = {node: at - left for node, at in x.items()}
     right = max((x[node] + width.get(node, LANE) / 2 for node in x), default=0.0)
     # A wide drawing gets taller layers, up to half of its width, so that lines are not all level.
-    gap = float(np.clip(right / 2 / max(len(rows), 1), GAP_Y, 3 * GAP_Y))
+    gap = float(np.clip(right / 2 / max(len(rows), 1), gap, 3 * gap))
     y = _down(rows, sizes, gap, beside)
     bends, routes = _bends(n, beside), []
     for a, d in edges:
