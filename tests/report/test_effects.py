@@ -12,6 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.text import signed
 from jigsaw_crl.evidence.effects import Effects, Sizes
+from jigsaw_crl.fragment.fragment import Statements
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import describe
 from jigsaw_crl.report.drawing import draw_graph
@@ -140,6 +141,18 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
     assert interval in told
     assert "It counts as zero, because valve is not an ancestor of pump." in told
     assert "no client with hard interventions" in texts_of(plant, "pump", "mixer")[1]
+
+
+def test_an_open_pair_is_not_said_to_have_an_effect():
+    fragment = sized_fragment("one", "a", "b")
+    unsure = Statements(np.full((2, 2), -1, dtype=np.int8))
+    none = Sizes(np.zeros((2, 2)), np.full((2, 2), 0.01))
+    result = assembled(
+        replace(fragment, statements=unsure, hard=replace(fragment.hard, total=none))
+    )
+    assert result.order.verdict("a", "b") is jc.Verdict.UNDETERMINED
+    told = texts_of(result, "a", "b")[1]
+    assert told.startswith("There is no direct effect: if there is one at all, it passes through")
 
 
 def test_an_effect_that_may_pass_through_another_label_is_called_total():

@@ -204,23 +204,25 @@ def _spread_ends(picture: Picture) -> Picture:
 def _numbered(picture: Picture) -> Picture:
     """The picture with a place for the number of each decided edge.
 
-    It is clear of labels, of arrows' heads and of other numbers if the edge has such a place, and
-    otherwise where it covers least of them. A picture with many labels has no numbers.
+    It is where it covers least of labels, other numbers, arrows' heads and the lines of other
+    edges. A picture with many labels has no numbers.
     """
     if len(picture.shapes) > MANY:
         return picture
     taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes]
     ends = [edge.points[-1] for edge in picture.edges]
     taken += [(x - HEAD / 2, y - HEAD, x + HEAD / 2, y) for x, y in ends]
+    lines = np.array([[edge.at(share) for share in SHARES] for edge in picture.edges])
     half, edges = np.array(NUMBER), list(picture.edges)
     for k, edge in enumerate(picture.edges):
         if edge.weight is None or not edge.weight.decided:
             continue
-        at = np.array([edge.at(share) for share in SHARES])
+        others = np.delete(lines, k, axis=0).reshape(-1, 2)
+        boxes = np.vstack([taken, np.hstack([others - 1, others + 1])])
+        at = lines[k].copy()
         at[:, 0] = np.clip(at[:, 0], half[0], picture.width - half[0])
-        around = np.array(taken)
-        low = np.maximum(at[:, None] - half, around[:, :2])
-        high = np.minimum(at[:, None] + half, around[:, 2:])
+        low = np.maximum(at[:, None] - half, boxes[:, :2])
+        high = np.minimum(at[:, None] + half, boxes[:, 2:])
         covered = np.clip(high - low, 0.0, None).prod(axis=-1).sum(axis=-1)
         # The first of those that cover least.
         x, y = at[covered.argmin()].tolist()

@@ -62,9 +62,7 @@ def shorten(text: str, most: int = 22) -> str:
     return shown.plain
 
 
-def lay_out(
-    sizes: Sequence[Size], edges: Sequence[tuple[int, int]], gap: float = GAP_Y
-) -> Drawing:
+def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], gap: float = GAP_Y) -> Drawing:
     """Layered positions of boxes, ancestors on top, with layers at least `gap` apart.
 
     Edges are from ancestor to descendant, by position in `sizes`. Cycles are drawn as well.
