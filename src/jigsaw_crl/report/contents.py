@@ -251,22 +251,18 @@ def _sensors(site: str, frame: pd.DataFrame) -> dict[str, Any]:
     frame = frame[frame["label"].isin(labels)]
     sensors = list(frame.groupby("sensor", sort=False)["share"].max().nlargest(MOST_SENSORS).index)
     cells, rows = [], {}
-    for one in frame.itertuples():
-        rises, share = one.response > 0, f"{one.share:.0%}"
-        if one.sensor in sensors:
-            place = sensors.index(one.sensor), labels.index(one.label), min(one.share, 1.0)
-            cells.append((*place, rises, f"{share} of {one.sensor} comes from {one.label}"))
-        if one.up or one.label not in rows:
-            size = f"{abs(one.response):.2f} {one.unit}".strip() + f" per {one.per}"
-            named = f"{one.sensor} (named by you)" if one.up else one.sensor
-            rows[one.label] = (one.label, named, "rises" if rises else "falls", size, share)
-    return {
-        "site": site,
-        "labels": labels,
-        "sensors": sensors,
-        "cells": cells,
-        "rows": list(rows.values()),
-    }
+    columns = ["label", "sensor", "response", "unit", "per", "share", "up"]
+    for label, sensor, response, unit, per, share, up in frame[columns].to_numpy().tolist():
+        rises = response > 0
+        if sensor in sensors:
+            place = sensors.index(sensor), labels.index(label), min(share, 1.0)
+            cells.append((*place, rises, f"{share:.0%} of {sensor} comes from {label}"))
+        if up or label not in rows:
+            size = f"{abs(response):.2f} {unit}".strip() + f" per {per}"
+            named = f"{sensor} (named by you)" if up else sensor
+            rows[label] = (label, named, "rises" if rises else "falls", size, f"{share:.0%}")
+    found = {"labels": labels, "sensors": sensors, "cells": cells, "rows": list(rows.values())}
+    return {"site": site, **found}
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:

@@ -135,33 +135,23 @@ def smooth_path(points: Sequence[tuple[float, float]]) -> str:
 def draw_graph(order: GlobalOrder) -> Picture:
     """Direct effects, and relations of which only the order is known; chips follow `order.labels`.
 
-    Edges are the direct ones; decided ancestors that may be direct causes (undetermined); and pairs
-    of the Hasse diagram whose effect nobody measured (no weight). `not_drawn` counts undetermined
-    edges that are left out, because the order of the pair is open or because there are too many.
+    Edges are the direct ones; decided ancestors that may be direct causes, the likeliest and no
+    more than there are labels; and pairs of the Hasse diagram without a known effect (no weight).
+    `not_drawn` counts undetermined edges that are left out.
     """
-    covers = {order.indices(a, d): None for a, d in order.hasse().edges if a != d}
-    direct, left_out = order.direct_effects, 0
-    if direct is None:
+    covers = dict.fromkeys(order.indices(a, d) for a, d in order.hasse().edges)
+    if (direct := order.direct_effects) is None:
         return _draw_pairs(order, covers)
-    sure: dict[tuple[int, int], Weight | None] = {}
-    maybe: dict[tuple[int, int], Weight | None] = {}
-    for a, d, about in direct_graph(order).edges(data=True):
-        pair = order.indices(a, d)
-        decided = about["verdict"] == "direct"
-        weight = Weight(about["weight"], about["low"], about["high"], decided)
-        if decided:
-            sure[pair] = weight
-        elif order.verdicts[pair] != YES:
-            left_out += 1
-        else:
-            maybe[pair] = weight
-    likely = sorted(maybe, key=lambda pair: (-float(direct.log_odds[pair]), pair))
-    # No more undetermined edges than labels; the likeliest.
-    most = len(order.labels)
-    left_out += len(likely[most:])
-    chosen = covers | {pair: maybe[pair] for pair in likely[:most]} | sure
-    picture = _numbered(_spread_ends(_draw_pairs(order, chosen)))
-    return replace(picture, not_drawn=left_out)
+    known = {
+        order.indices(a, d): Weight(e["weight"], e["low"], e["high"], e["verdict"] == "direct")
+        for a, d, e in direct_graph(order).edges(data=True)
+    }
+    sure = [pair for pair, weight in known.items() if weight.decided]
+    likely = [pair for pair in known.keys() - sure if order.verdicts[pair] == YES]
+    likely.sort(key=lambda pair: (-float(direct.log_odds[pair]), pair))
+    chosen = {pair: known[pair] for pair in sure + likely[: len(order.labels)]}
+    picture = _numbered(_spread_ends(_draw_pairs(order, covers | chosen)))
+    return replace(picture, not_drawn=len(known) - len(chosen))
 
 
 def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | None]) -> Picture:
