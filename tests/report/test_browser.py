@@ -64,15 +64,6 @@ def test_a_click_on_a_pair_shows_what_explain_prints(visit, tunnel, folder, caps
         assert certificate_on(page) == explained(capsys, folder(tunnel), ancestor, descendant)
 
 
-def test_a_click_on_a_line_of_the_diagram_explains_it(visit, tunnel, folder, capsys):
-    page = visit(tunnel)
-    edge = page.locator(".edge").first
-    ancestor, descendant = edge.get_attribute("data-a"), edge.get_attribute("data-d")
-    edge.locator(".hit").dispatch_event("click")
-    assert certificate_on(page) == explained(capsys, folder(tunnel), ancestor, descendant)
-    assert "picked" in (edge.get_attribute("class") or "")
-
-
 def test_a_click_on_a_label_lights_up_its_relatives(visit, tunnel):
     page = visit(tunnel)
     page.locator(".node[data-label=green]").click()

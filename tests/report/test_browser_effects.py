@@ -81,13 +81,6 @@ def test_marks_of_the_forest_lie_where_their_numbers_say(visit, plant):
     assert given.max() <= 100
 
 
-def test_an_effect_that_nobody_measured_is_undetermined(visit, plant):
-    page = visit(plant)
-    ask(page, "pump", "mixer")
-    assert "The size of its effect is unknown" in page.locator("#about").inner_text()
-    assert page.locator("#forest").count() == 0
-
-
 def table_of(page) -> dict[str, str]:
     rows = page.locator("#shifts tbody tr:not(.axis)").evaluate_all(
         "list => list.map(r => [r.dataset.label, r.lastElementChild.textContent])"

@@ -53,17 +53,12 @@ def test_the_diagram_shows_the_asked_pair_and_what_lies_between(visit, tunnel):
     assert not lit(page, "anc")
     on = page.locator(".edge.on-anc").evaluate_all("l => l.map(e => [e.dataset.a, e.dataset.d])")
     assert sorted(on) == [["blue", "green"], ["green", "red"]]
-    page.click("#why-close")
-    assert page.locator(".hasse.lit").count() == 0
-
-
-def test_a_label_takes_over_from_an_asked_pair(visit, tunnel):
-    page = visit(tunnel)
-    ask(page, "blue", "red")
     page.locator(".node[data-label=pol_1]").click()
     assert lit(page, "sel") == {"pol_1"}
     assert not lit(page, "via")
     assert page.locator("#rows tr.picked").count() == 0
+    page.click("#why-close")
+    assert page.locator(".hasse.lit").count() == 0
 
 
 def test_the_table_turns_to_the_asked_pair_and_the_filters_keep_it_marked(visit, middling):

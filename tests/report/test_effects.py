@@ -59,6 +59,8 @@ def test_ancestors_without_a_measured_effect_are_thin_lines():
     edges = drawn(draw_graph(result.order))
     assert edges["a", "b"].decided
     assert edges["b", "c"] is None
+    # Only labels with a known effect can be moved.
+    assert describe(result)["pushable"] == ("a", "b")
 
 
 def test_numbers_stand_clear_of_each_other_of_labels_and_of_heads(plant):
@@ -177,17 +179,6 @@ def test_sites_that_were_set_aside_are_named_in_the_page(plant):
     assert "pump on valve (1.46, the others 0.67)" in note
     assert plant.order.effects.apart == {}
     assert note in words_of(render_report(plant))
-
-
-def test_only_labels_with_a_known_effect_can_be_moved():
-    result = assembled(sized_fragment("one", "a", "b"), chain_fragment("two", "b", "c"))
-    assert describe(result)["pushable"] == ("a", "b")
-
-
-def test_a_table_of_effects_is_json_without_nan(plant):
-    text = Reader(render_report(plant)).texts["script"][0]
-    assert "NaN" not in text
-    assert json.loads(text, parse_constant=pytest.fail)
 
 
 def test_a_label_without_a_direction_is_said_to_be_unoriented():

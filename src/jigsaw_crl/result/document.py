@@ -162,6 +162,8 @@ class ResultDocument(Document):
         # First of all: memory is asked for by the number of labels.
         if any([len(row) for row in table] != [p] * p for table in tables):
             raise ValueError("a matrix does not have one row and column per label")
+        if not self.fragments:
+            raise ValueError("there are no fragments")
         fragments = [given.fragment(path) for given in self.fragments]
         order = self.order.order(fragments)
         groups = {given.client: given for given in self.refined}
