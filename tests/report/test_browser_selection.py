@@ -53,12 +53,13 @@ def test_the_diagram_shows_the_asked_pair_and_what_lies_between(visit, tunnel):
     assert not lit(page, "anc")
     on = page.locator(".edge.on-anc").evaluate_all("l => l.map(e => [e.dataset.a, e.dataset.d])")
     assert sorted(on) == [["blue", "green"], ["green", "red"]]
+    page.click("#why-close")
+    assert page.locator(".hasse.lit").count() == 0
+    ask(page, "blue", "red")
     page.locator(".node[data-label=pol_1]").click()
     assert lit(page, "sel") == {"pol_1"}
     assert not lit(page, "via")
     assert page.locator("#rows tr.picked").count() == 0
-    page.click("#why-close")
-    assert page.locator(".hasse.lit").count() == 0
 
 
 def test_the_table_turns_to_the_asked_pair_and_the_filters_keep_it_marked(visit, middling):
@@ -112,21 +113,6 @@ def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunne
         "t => document.getElementById('why-title').textContent === t", arg=f"{a} → {d}?"
     )
     assert certificate_on(page) == explained(capsys, folder(tunnel), a, d)
-
-
-def test_the_evidence_is_walked_with_the_keyboard(visit, tunnel):
-    page = visit(tunnel)
-    page.locator("#heat").focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    a, d = re.findall(r"Is (\S+) an ancestor of (\S+)\?", page.locator("#heat-cell").inner_text())[
-        0
-    ]
-    page.keyboard.press("Enter")
-    certificate_on(page)
-    assert page.locator("#why-title").inner_text() == f"{a} → {d}?"
-    page.select_option("#client", "1")
-    assert page.locator("#why-title").inner_text() == f"{a} → {d}?"
 
 
 def test_a_phone_reaches_every_column_and_says_that_there_are_more(visit, plant):

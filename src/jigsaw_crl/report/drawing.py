@@ -117,7 +117,6 @@ class Picture:
     height: float
     shapes: tuple[Shape, ...]
     edges: tuple[Edge, ...]
-    layers: tuple[int, ...] = ()
     not_drawn: int = 0
 
 
@@ -165,7 +164,7 @@ def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | N
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
     )
     placed = tuple(replace(c, x=x, y=y) for c, (x, y) in zip(chips, drawing.corners, strict=True))
-    return Picture(drawing.width, drawing.height, placed, edges, layers=drawing.layer)
+    return Picture(drawing.width, drawing.height, placed, edges)
 
 
 def _spread_ends(picture: Picture) -> Picture:

@@ -39,15 +39,14 @@ SWEEPS = 12
 class Drawing:
     """A layered drawing.
 
-    `corners` are the upper left corners of the boxes, `routes` the points that each edge passes,
-    from ancestor to descendant, and `layer` the layer of each box, counted from the top.
+    `corners` are the upper left corners of the boxes, and `routes` the points that each edge
+    passes, from ancestor to descendant.
     """
 
     width: float
     height: float
     corners: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
-    layer: tuple[int, ...]
 
 
 def text_width(text: str) -> float:
@@ -69,8 +68,8 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], gap: float 
 
     Examples
     --------
-    >>> lay_out([(50, 24)] * 3, [(0, 1), (0, 2)]).layer
-    (0, 1, 1)
+    >>> [y for _, y in lay_out([(50, 24)] * 3, [(0, 1), (0, 2)]).corners]
+    [11.0, 81.0, 81.0]
     """
     n = len(sizes)
     rows, beside = _layers(n, edges)
@@ -90,13 +89,11 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], gap: float 
         inner = [(x[node], y[node]) for node in bends.get((a, d), ())]
         first, last = (x[a], y[a] + down * sizes[a][1]), (x[d], y[d] - down * sizes[d][1])
         routes.append((first, *inner, last))
-    layer = {node: number for number, row in enumerate(rows) for node in row}
     return Drawing(
         width=right + MARGIN,
         height=max((y[i] + sizes[i][1] / 2 for i in range(n)), default=0.0) + MARGIN,
         corners=tuple((x[i] - sizes[i][0] / 2, y[i] - sizes[i][1] / 2) for i in range(n)),
         routes=tuple(routes),
-        layer=tuple(layer[i] for i in range(n)),
     )
 
 

@@ -61,11 +61,11 @@ def page_data(order: GlobalOrder, diagram: Picture, svg: str) -> dict[str, Any]:
         "hasse.graphml": graphml(order.hasse()),
         "diagram.svg": svg,
     }
-    across = [shape.x for shape in diagram.shapes]
+    places = [(shape.y, shape.x) for shape in diagram.shapes]
     return {
         "mode": order.mode,
         "labels": list(order.labels),
-        "layered": sorted(range(p), key=lambda i: (diagram.layers[i], across[i])),
+        "layered": sorted(range(p), key=lambda i: places[i]),
         "columns": list(table),
         "table": _tables(*table.values()),
         "texts": pack_texts(order),
