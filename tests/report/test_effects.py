@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import signed
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import Statements
@@ -155,6 +156,17 @@ def test_an_open_pair_is_not_said_to_have_an_effect():
     assert result.order.verdict("a", "b") is jc.Verdict.UNDETERMINED
     told = texts_of(result, "a", "b")[1]
     assert told.startswith("There is no direct effect: if there is one at all, it passes through")
+
+
+def test_numbers_of_a_system_that_a_client_finds_bent_are_not_given_for_every_amount(plant):
+    found = Finding("nonlinear-response", "info", "it bends", "None.", client="coast")
+    fragments = {f.client: f for f in plant.order.fragments}
+    fragments["coast"] = replace(fragments["coast"], findings=(found,))
+    bent = assembled(*fragments.values())
+    assert bent.order.is_bent
+    assert bent.order.effects is not None
+    for result, said in ((plant, False), (bent, True)):
+        assert ("other amounts may do something else" in words_of(render_report(result))) == said
 
 
 def test_an_effect_that_may_pass_through_another_label_is_called_total():

@@ -82,6 +82,12 @@ def test_the_paper_s_page_speaks_of_what_is_stated_and_of_no_probability():
     assert "gives no probabilities" in told
     assert "Algorithm 3" in told
     assert "more probable" not in told
+    assert "log Bayes factor" not in told
+
+
+def test_what_clients_say_from_exact_moments_is_no_log_bayes_factor(exact, tunnel):
+    assert "log Bayes factor" not in words_of(render_report(exact))
+    assert "log Bayes factor" in words_of(render_report(tunnel))
 
 
 def test_the_policy_allows_exactly_the_page_s_own_style_and_script(tunnel):
