@@ -209,6 +209,12 @@ def test_a_client_that_alone_speaks_of_an_open_pair_is_not_said_to_repeat_anothe
     assert "also stated by another client" not in told
 
 
+def test_of_one_client_alone_no_others_are_said_to_decide_nothing():
+    result = assembled(weighing_fragment("one", "x", "y", 9.0))
+    assert result.order.rests_on
+    assert "the others" not in words_of(render_report(result)).split("Why?")[0]
+
+
 def test_more_pairs_of_a_client_are_found_by_the_name_of_their_filter():
     page = render_report(assembled(chain_fragment("one", *"abcdef")))
     assert "choose “only one” in the list of clients" in words_of(page)
