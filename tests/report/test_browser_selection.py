@@ -8,6 +8,7 @@ from itertools import permutations, product
 
 import pytest
 
+from .studies import random_result
 from .test_browser import ask, certificate_on, explained
 
 pytestmark = pytest.mark.slow
@@ -133,12 +134,13 @@ def test_a_phone_reaches_every_column_and_says_that_there_are_more(visit, plant)
     assert not wide.locator("#pairs .scroll").locator("xpath=preceding-sibling::p[1]").is_visible()
 
 
-def test_a_phone_shows_a_small_diagram_in_letters_of_ten_pixels_or_more(visit, hostile, tunnel):
-    for result in (hostile, tunnel):
+def test_a_phone_shows_diagrams_of_some_labels_in_letters_that_can_be_read(visit, hostile, tunnel):
+    crowded = random_result(40, 6, 0.5, seed=2)
+    for result, least in ((hostile, 10), (tunnel, 10), (crowded, 6)):
         page = visit(result, width=390, height=844)
         text = page.locator(".node text").first
         drawn = text.evaluate("e => 13 * e.ownerSVGElement.getScreenCTM().a")
-        assert drawn >= 10
+        assert drawn >= least
         assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
