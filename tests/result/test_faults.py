@@ -169,19 +169,12 @@ def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one(share, result
     assert hidden(root) == []
 
 
-def _world() -> Any:
-    return jc.simulate.setting("A", 0)
-
-
-WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, jc.Result]], object]]] = {
-    "text": ("a.txt", lambda path, _: write_text(path, "new")),
-    "moments": ("a.npz", lambda path, _: write_moments(_world().client(0), path)),
-    "key": ("a.key", lambda path, _: generate_key("lab-1", path)),
-    "report": ("a.html", lambda path, results: results["exact"].report(path)),
-    "study": (
-        "study",
-        lambda path, _: write_study(_world(), path, 20, "gaussian", "csv", seed=0),
-    ),
+WORLD = jc.simulate.setting("A", 0)
+WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "text": ("a.txt", lambda path: write_text(path, "new")),
+    "moments": ("a.npz", lambda path: write_moments(WORLD.client(0), path)),
+    "key": ("a.key", lambda path: generate_key("lab-1", path)),
+    "study": ("study", lambda path: write_study(WORLD, path, 20, "gaussian", "csv", seed=0)),
 }
 
 
@@ -193,15 +186,15 @@ def _content(path: Path) -> object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-@pytest.mark.parametrize("writer", ["text", "moments", "key", "report", "study"])
-def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, tmp_path):
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, tmp_path):
     name, write = WRITERS[writer]
     reached = set()
     for step in range(200):
         folder = tmp_path / str(step)
         folder.mkdir()
         path = folder / name
-        code = run_child(lambda path=path: write(path, results), fault_at(step, folder, kill=kill))
+        code = run_child(lambda path=path: write(path), fault_at(step, folder, kill=kill))
         reached.add(code)
         if code == DONE:
             break
@@ -209,15 +202,15 @@ def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, 
             # Only what comes after the file has its name, such as the folder's synchronisation.
             shown = _content(path)
             path.rename(folder / "other") if path.is_dir() else path.unlink()
-            write(path, results)
+            write(path)
             assert writer == "key" or _content(path) == shown
         if not kill:
             assert hidden(folder) == []
     assert reached - {SURVIVED} == {DONE, KILLED if kill else REFUSED}
 
 
-@pytest.mark.parametrize("writer", ["moments", "report", "study"])
-def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, results, tmp_path):
+@pytest.mark.parametrize("writer", ["moments", "study"])
+def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, tmp_path):
     name, write = WRITERS[writer]
-    assert run_child(lambda: write(tmp_path / name, results), full_after(40)) == REFUSED
+    assert run_child(lambda: write(tmp_path / name), full_after(40)) == REFUSED
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []

@@ -151,9 +151,9 @@ def likely_right(order: GlobalOrder) -> str:
         text = f"{100 - fmean(float(line[column]) for line in like):.1f}"
         return ("> 99.9 %" if text == "100.0" else f"{text} %").replace(" ", "\N{NO-BREAK SPACE}")
 
-    nearest = min(map(distance, known))
-    like = [line for line in known if distance(line) == nearest]
-    clients, size = int(like[0]["clients"]), int(like[0]["rows"])
+    nearest = min(known, key=distance)
+    like = [line for line in known if all(line[x] == nearest[x] for x in ("clients", "rows"))]
+    clients, size = int(nearest["clients"]), int(nearest["rows"])
     return (
         f"In simulations like this study ({kind} interventions, {pluralise(clients, 'client')}, "
         f"{size:,} rows per regime) {right('wrong_yes')} of “ancestor” and {right('wrong_no')} of "
