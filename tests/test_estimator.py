@@ -61,15 +61,11 @@ def test_regimes_may_be_numbers_with_the_smallest_as_control(rows):
     assert model.labels_ == tuple(str(i) for i in range(1, len(codes)))
 
 
-def test_a_control_that_is_no_regime_is_refused_also_among_numbers(rows):
+def test_a_control_that_is_no_regime_is_refused(rows):
     X, y = rows
     codes = {"control": 1} | {v: i + 2 for i, v in enumerate(sorted(set(y) - {"control"}))}
     with pytest.raises(jc.InputError, match="no row is in the control regime 99"):
         jc.BlockRecovery(control=99).fit(X, np.array([codes[v] for v in y]))
-
-
-def test_text_regimes_without_the_control_are_refused(rows):
-    X, y = rows
     with pytest.raises(jc.InputError, match="no row is in the control regime 'vehicle'"):
         jc.BlockRecovery(control="vehicle").fit(X, y)
 

@@ -52,26 +52,6 @@ def test_any_fragment_survives_its_file(f):
     assert_same(f, Fragment.from_json(f.to_json()))
 
 
-GARBAGE = {
-    "not JSON": ("{", "not valid JSON"),
-    "empty": ("", "not valid JSON"),
-    "not text": (b"\xff\xfe\x00", "not valid JSON"),
-    "too deep": ("[" * 200_000, "not valid JSON"),
-    "a list": ("[]", "not a jigsaw-crl fragment"),
-    "null": ("null", "not a jigsaw-crl fragment"),
-    "another file": ('{"format": "other"}', "not a jigsaw-crl fragment"),
-}
-
-
-@pytest.mark.parametrize("case", GARBAGE)
-def test_a_text_that_is_not_a_fragment_is_refused_in_one_line(case):
-    text, says = GARBAGE[case]
-    with pytest.raises(InputError, match=says) as caught:
-        Fragment.from_json(text, path="in/lab-1.json")
-    assert str(caught.value).startswith("file 'in/lab-1.json'")
-    assert_one_line(caught.value)
-
-
 def wide(value):
     return [[value] * 4 for _ in range(4)]
 
@@ -105,12 +85,9 @@ def labelled(last):
 TOUCHED = "control characters"
 BAD_DOCUMENTS = {
     "newer": ({"version": 2}, "Upgrade"),
-    "older": ({"version": 0}, "Write it again"),
     "unknown field": ({"rows": [[1, 2]]}, "'rows'"),
-    "unknown method": ({"method": "guess"}, "'method'"),
     "no client": ({"client": ""}, "'client'"),
     "long client": ({"client": "x" * 501}, "'client'"),
-    "labels not text": (labelled(4), "labels"),
     "no labels": ({"labels": []}, "'labels'"),
     "too many labels": ({"labels": [f"l{i}" for i in range(5001)]}, "at most 5000"),
     "repeated label": (labelled("c"), "twice"),
@@ -120,7 +97,6 @@ BAD_DOCUMENTS = {
     "label by name": ({"blocks": [["a", "b"], ["c"], ["d"]]}, "blocks"),
     "missing label": ({"blocks": [[0, 1], [2]], "block_covers": []}, "partition"),
     "label in two blocks": ({"blocks": [[0, 1], [2], [2, 3]]}, "partition"),
-    "empty block": ({"blocks": [[0, 1], [2], [3], []]}, "partition"),
     "cyclic order": ({"block_covers": [[0, 1], [1, 0]]}, "cycle"),
     "order of nothing": ({"block_covers": [[0, 7]]}, "hold together"),
     "district over blocks": ({"districts": [[0], [1, 2], [3]]}, "several blocks"),
@@ -135,18 +111,11 @@ BAD_DOCUMENTS = {
     "statement about itself": (stated(one_of=[[[0, 1], 1]]), "names a label"),
     "own spouse": (stated(spouses=[[1, 1]]), "spouse"),
     "number as text": ({"bayes": {**EVIDENCE, "scales": ["0.5", 0.05]}}, "bayes.scales.0"),
-    "truth value as number": ({"bayes": {**EVIDENCE, "scales": [True, 0.05]}}, "bayes.scales.0"),
-    "version that is a truth value": ({"version": True}, "'version'"),
-    "version that is a fraction": ({"version": 1.0}, "'version'"),
     "scale below zero": ({"bayes": {**EVIDENCE, "scales": [-0.5, 0.05]}}, "bayes.scales.0"),
     "statement that is a truth value": (stated(ancestor=wide(True)), "statements.ancestor.0.0"),
-    "statement that is a fraction": (stated(ancestor=wide(1.0)), "statements.ancestor.0.0"),
     "move that is a truth value": (moved(True), "hard.moved.0"),
-    "label with an escape sequence": (labelled("\x1b[2J"), "U.001B"),
-    "label that ends in a space": (labelled("d "), "space"),
     "label that is not in normal form": (labelled("\ufb01"), "NFKC"),
     "labels that differ by case": (labelled("A"), "'a' and 'A' differ only"),
-    "label with another direction": (labelled("x\u202ey"), "U.202E"),
     "client with a line break": ({"client": "lab\n1"}, "U.000A"),
     "regime with a zero-width space": ({"n_samples": {"a\u200b": 3}}, "U.200B"),
     "finding about another client": (found(client="lab-2"), "'lab-2'"),
@@ -157,7 +126,6 @@ BAD_DOCUMENTS = {
         TOUCHED,
     ),
     "more findings than labels allow": ({"findings": [FINDING] * 201}, "at most 200"),
-    "a hundred thousand findings": ({"findings": [FINDING] * 100_000}, "findings"),
     "single label out of range": ({"bayes": {**EVIDENCE, "single": [4]}}, "does not list"),
 }
 

@@ -12,7 +12,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.priors import IN_DISTRICT, MISSED
 from jigsaw_crl.fragment import BayesFactors, Fragment, Statements
 
-from .examples import BLOCKS, DISTRICTS, fragment, statements
+from .examples import BLOCKS, fragment, statements
 
 
 def test_a_block_is_an_ancestor_of_those_below_it_only():
@@ -78,17 +78,6 @@ def test_a_line_that_may_lean_and_a_missed_direction_weaken_what_is_said():
     assert np.isnan(summary(0.0, True, None))
 
 
-def test_transform_is_the_product_with_the_basis():
-    f, rows = fragment(), np.random.default_rng(0).normal(size=(7, 6))
-    assert np.allclose(f.transform(rows), rows @ f.basis.T)
-    with pytest.raises(InputError, match="6 features"):
-        f.transform(rows[:, :5])
-    with pytest.raises(InputError, match="6 features"):
-        f.transform(rows[0])
-    with pytest.raises(InputError, match="stays at the client"):
-        f.without_basis().transform(rows)
-
-
 def test_arrays_are_read_only_copies():
     basis = np.ones((4, 6))
     f = fragment(basis=basis)
@@ -107,19 +96,14 @@ def test_arrays_are_read_only_copies():
     ("change", "says"),
     [
         ({"labels": ()}, "labels"),
-        ({"labels": ("a", "b", "c", "c")}, "repeated"),
-        ({"blocks": BLOCKS[:2]}, "partition"),
         ({"block_order": PartialOrder.from_pairs(BLOCKS[:2], [])}, "order of the blocks"),
-        ({"districts": DISTRICTS[:2]}, "partition"),
-        ({"bayes": BayesFactors((1.0,), np.zeros((1, 3, 3)), np.zeros((3, 3)))}, "wrong shape"),
         ({"bayes": BayesFactors((1.0,), np.full((1, 4, 4), np.inf), np.eye(4))}, "not finite"),
         ({"statements": Statements(np.zeros((3, 3)))}, "wrong shape"),
-        ({"statements": Statements(np.zeros((4, 4)), ((frozenset("z"), "a"),))}, "names a label"),
-        ({"statements": Statements(np.zeros((4, 4)), (), frozenset([frozenset("az")]))}, "spouse"),
         ({"basis": np.zeros((3, 6))}, "one row per label"),
     ],
 )
-def test_a_fragment_that_contradicts_itself_cannot_be_made(change, says):
+def test_what_no_file_can_hold_is_refused_in_a_fragment_too(change, says):
+    """What a file can hold is in test_file.py: it is checked by the same constructor."""
     with pytest.raises(InputError, match=says) as caught:
         fragment(**change)
     assert caught.value.client == "lab-1"

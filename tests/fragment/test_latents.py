@@ -30,6 +30,11 @@ def test_latents_of_control_rows_have_mean_zero(lab):
     z = fragment.transform(control.to_numpy())
     np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(z, (control.to_numpy() - fragment.centre) @ fragment.basis.T)
+    for rows in (control.to_numpy()[:, :5], control.to_numpy()[0]):
+        with pytest.raises(jc.InputError, match="8 features"):
+            fragment.transform(rows)
+    with pytest.raises(jc.InputError, match="stays at the client"):
+        fragment.without_basis().transform(control)
 
 
 def test_a_frame_gives_a_frame_of_its_kind_with_a_column_per_label(lab):

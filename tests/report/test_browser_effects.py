@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -80,13 +81,6 @@ def test_marks_of_the_forest_lie_where_their_numbers_say(visit, plant):
     assert given.max() <= 100
 
 
-def test_an_effect_that_nobody_measured_is_undetermined(visit, plant):
-    page = visit(plant)
-    ask(page, "pump", "mixer")
-    assert "The size of its effect is unknown" in page.locator("#about").inner_text()
-    assert page.locator("#forest").count() == 0
-
-
 def table_of(page) -> dict[str, str]:
     rows = page.locator("#shifts tbody tr:not(.axis)").evaluate_all(
         "list => list.map(r => [r.dataset.label, r.lastElementChild.textContent])"
@@ -134,6 +128,17 @@ def test_what_if_says_what_predict_shift_computes(visit, plant):
     says_as_predicted(page, plant, {"tank": -2.0})
     page.click("#push-add")
     assert page.locator("#pushes li").count() == 1
+
+
+@pytest.mark.parametrize("size", [-0.2, -0.3, -0.6, -1.5])
+def test_the_numbers_of_an_axis_do_not_touch_on_a_phone(visit, size):
+    fragment = sized_fragment("one", "a", "b", error=0.01)
+    sizes = Sizes(np.array([[0.0, size], [0.0, 0.0]]), fragment.hard.total.error)
+    page = visit(assembled(replace(fragment, hard=replace(fragment.hard, total=sizes))), width=390)
+    boxes = [text.bounding_box() for text in page.locator("#shifts tr.axis text").all()]
+    boxes.sort(key=lambda box: box["x"])
+    assert len(boxes) >= 2
+    assert all(a["x"] + a["width"] < b["x"] for a, b in pairwise(boxes))
 
 
 def test_what_if_says_how_large_an_excluded_effect_may_be(visit):

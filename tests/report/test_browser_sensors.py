@@ -31,6 +31,9 @@ def test_the_table_and_the_picture_say_what_the_loadings_say(visit, sensed):
     assert "x2 (named by you)" in told
     assert "rises" in told
     assert "m3/h per sd" in told
+    # A sensor that falls does so by a size, which has no sign.
+    assert any("falls" in row for row in rows)
+    assert not any("−" in row or "+" in row for row in rows)
     assert card.locator("svg rect").count() == len(own)
     darkest = card.locator("svg rect").evaluate_all(
         "list => list.map(e => [+e.getAttribute('fill-opacity'), e.textContent])"

@@ -33,16 +33,6 @@ def test_certificates_name_the_client_that_a_verdict_rests_on(tunnel):
         assert (line in str(order.explain(a, d))) == ((a, d) in order.rests_on)
 
 
-def test_adding_a_client_asks_again(tunnel):
-    names = ("blue", "red")
-    world = jc.simulate.world_from_graph(
-        [[0, 0], [1, 0]], [names], [3], names=names, client_names=["Faro"]
-    )
-    grown = tunnel.add(*world.clients(5_000))
-    assert grown.order.rests_on != tunnel.order.rests_on
-    assert grown.order.rests_on == jc.assemble(grown.order.fragments, seed=1).rests_on
-
-
 def test_the_command_line_shows_and_explains_it(assembled, tunnel, capsys):
     out, files = assembled
     assert cli.run(["assemble", *files, "--seed", "1", "--out", str(out)]) == 0

@@ -125,53 +125,37 @@ def _files(root: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-def test_a_fault_at_any_step_leaves_a_whole_result(kill, results, tmp_path):
-    whole = {m: _files(results[m].save(tmp_path / m)) for m in ("exact", "evidence")}
+@pytest.mark.parametrize("before", [None, "exact"])
+def test_a_fault_at_any_step_leaves_a_whole_result(before, kill, results, tmp_path):
+    """The old one (or none) up to some step, and from there on the new one."""
+    whole = _files(results["evidence"].save(tmp_path / "whole"))
     modes = []
     for step in range(200):
         root = tmp_path / f"out-{step}"
-        write_folder(results["exact"], root)
+        if before:
+            write_folder(results[before], root)
         prepare = fault_at(step, root, kill=kill)
         code = run_child(lambda root=root: results["evidence"].save(root), prepare)
-        modes.append(jc.load_result(root).order.mode)
+        written = any((root / place / "result.json").exists() for place in ("", ".jigsaw-complete"))
+        mode = jc.load_result(root).order.mode if written else None
         if code == DONE:
             break
         assert code == KILLED if kill else code in (REFUSED, SURVIVED)
-        if code == SURVIVED:
-            # Making a folder that exists already.
-            modes.remove("evidence")
-        if not kill:
-            assert not hidden(root) or modes[-1] == "evidence"
+        # Making a folder that exists already is survived.
+        modes += [] if code == SURVIVED else [mode]
+        if not kill and mode == before:
+            assert not hidden(root)
+            assert before or not root.exists()
         # The next run cleans up whatever was left.
         results["paper"].save(root)
         assert jc.load_result(root).order.mode == "paper"
         assert hidden(root) == []
     assert code == DONE
-    assert _files(root) == whole["evidence"]
-    assert modes == sorted(modes, reverse=True)  # first "exact", then "evidence"
-    assert modes.count("exact") >= 15
-    assert modes.count("evidence") >= 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-def test_a_fault_in_a_first_write_leaves_a_whole_result_or_none(kill, results, tmp_path):
-    for step in range(200):
-        root = tmp_path / f"out-{step}"
-        code = run_child(
-            lambda root=root: results["exact"].save(root), fault_at(step, root, kill=kill)
-        )
-        if code == DONE:
-            break
-        assert code == KILLED if kill else code in (REFUSED, SURVIVED)
-        if any((root / place / "result.json").exists() for place in ("", ".jigsaw-complete")):
-            assert jc.load_result(root).order.mode == "exact"
-        else:
-            assert kill or not root.exists()
-        results["paper"].save(root)
-        assert hidden(root) == []
-    assert code == DONE
-    assert step >= 20
+    assert _files(root) == whole
+    new = modes.index("evidence")
+    assert modes == [before] * new + ["evidence"] * (len(modes) - new)
+    assert new >= 15
+    assert len(modes) - new >= 5
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
@@ -185,19 +169,12 @@ def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one(share, result
     assert hidden(root) == []
 
 
-def _world() -> Any:
-    return jc.simulate.setting("A", 0)
-
-
-WRITERS: dict[str, tuple[str, Callable[[Path, dict[str, jc.Result]], object]]] = {
-    "text": ("a.txt", lambda path, _: write_text(path, "new")),
-    "moments": ("a.npz", lambda path, _: write_moments(_world().client(0), path)),
-    "key": ("a.key", lambda path, _: generate_key("lab-1", path)),
-    "report": ("a.html", lambda path, results: results["exact"].report(path)),
-    "study": (
-        "study",
-        lambda path, _: write_study(_world(), path, 20, "gaussian", "csv", seed=0),
-    ),
+WORLD = jc.simulate.setting("A", 0)
+WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "text": ("a.txt", lambda path: write_text(path, "new")),
+    "moments": ("a.npz", lambda path: write_moments(WORLD.client(0), path)),
+    "key": ("a.key", lambda path: generate_key("lab-1", path)),
+    "study": ("study", lambda path: write_study(WORLD, path, 20, "gaussian", "csv", seed=0)),
 }
 
 
@@ -209,15 +186,15 @@ def _content(path: Path) -> object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-@pytest.mark.parametrize("writer", ["text", "moments", "key", "report", "study"])
-def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, tmp_path):
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, tmp_path):
     name, write = WRITERS[writer]
     reached = set()
     for step in range(200):
         folder = tmp_path / str(step)
         folder.mkdir()
         path = folder / name
-        code = run_child(lambda path=path: write(path, results), fault_at(step, folder, kill=kill))
+        code = run_child(lambda path=path: write(path), fault_at(step, folder, kill=kill))
         reached.add(code)
         if code == DONE:
             break
@@ -225,15 +202,15 @@ def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, results, 
             # Only what comes after the file has its name, such as the folder's synchronisation.
             shown = _content(path)
             path.rename(folder / "other") if path.is_dir() else path.unlink()
-            write(path, results)
+            write(path)
             assert writer == "key" or _content(path) == shown
         if not kill:
             assert hidden(folder) == []
     assert reached - {SURVIVED} == {DONE, KILLED if kill else REFUSED}
 
 
-@pytest.mark.parametrize("writer", ["moments", "report", "study"])
-def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, results, tmp_path):
+@pytest.mark.parametrize("writer", ["moments", "study"])
+def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, tmp_path):
     name, write = WRITERS[writer]
-    assert run_child(lambda: write(tmp_path / name, results), full_after(40)) == REFUSED
+    assert run_child(lambda: write(tmp_path / name), full_after(40)) == REFUSED
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []

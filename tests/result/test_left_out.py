@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 
 import numpy as np
@@ -184,13 +183,6 @@ def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
     assert render_report(result).count(said) == 2
     assert set(result.proposal.hard) == set(result.proposal.labels)
     assert "settles at most" in str(result.proposal)
-
-
-@pytest.mark.slow
-def test_the_examples_of_what_is_left_out_run():
-    found = doctest.testmod(jigsaw_crl.result.result)
-    assert found.attempted > 10
-    assert found.failed == 0
 
 
 def test_a_summary_says_first_that_nothing_is_decided():

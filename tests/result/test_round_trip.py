@@ -39,9 +39,21 @@ def test_every_verdict_probability_and_certificate_is_read_back(both):
 
 
 @pytest.mark.parametrize("size", [3, 5])
-def test_the_next_client_is_the_same_after_reading(both, size):
+def test_the_next_client_is_the_same_after_reading(both, size, tmp_path):
     result, again = both
-    assert jc.next_client(again.order, size=size) == jc.next_client(result.order, size=size)
+    proposal = jc.next_client(result.order, size=size)
+    assert jc.next_client(again.order, size=size) == proposal
+    if result.order.mode == "paper":
+        assert result.with_proposal().proposal is None
+    else:
+        proposed = result.with_proposal(size)
+        assert jc.load_result(proposed.save(tmp_path / "out")).proposal == proposal
+
+
+def test_a_result_without_a_proposal_says_how_to_get_one(both, tmp_path):
+    result, _ = both
+    page = result.report(tmp_path / "page.html").read_text()
+    assert ("jigsaw design DIR --size" in page) == (result.order.mode != "paper")
 
 
 def test_every_certificate_can_be_checked_with_the_fragments_as_sent(both):

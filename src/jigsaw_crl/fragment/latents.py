@@ -138,12 +138,11 @@ def _check_columns(fragment: Fragment, given: Sequence[str]) -> None:
         return
     unknown = [name for name in given if name not in known]
     missing = [name for name in known if name not in given]
-    what, hint = "the columns are in another order than the client's", ""
+    what = "the columns are in another order than the client's"
     if missing:
         what = f"columns are missing: {few(missing)}"
     if unknown:
-        named = repr(unknown[0]) if len(unknown) == 1 else few(unknown)
-        what = f"the client has no column{'s' if len(unknown) > 1 else ''} {named}"
-        hint = did_you_mean(unknown[0], missing)
+        what = f"the client has no column {few(map(repr, unknown))}"
+    hint = did_you_mean(unknown[0], missing) if unknown else ""
     wanted = f"Pass the columns the client was built from, in the same order: {few(known)}."
     raise InputError(what, f"{hint} {wanted}".strip(), client=fragment.client)

@@ -25,10 +25,6 @@ __all__ = [
 ]
 
 
-# What to do about a signed fragment.
-WITH_KEYS = "Pass the list of the sites' keys: --keys FILE."
-
-
 def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) -> Path:
     """Write a fragment as it leaves its site: without the latent basis.
 
@@ -56,17 +52,13 @@ def is_fragment(seen: bytes) -> bool:
     return is_document("fragment", "signed-fragment")(seen)
 
 
-def read_fragment_files(
-    paths: Iterable[str | Path], if_signed: str = WITH_KEYS
-) -> dict[str, Fragment]:
+def read_fragment_files(paths: Iterable[str | Path]) -> dict[str, Fragment]:
     """Read unsigned fragments, by client; see `fragments_by_client` for what is refused."""
-    return fragments_by_client((path, read_fragment(path, if_signed)) for path in paths)
+    return fragments_by_client((path, read_fragment(path)) for path in paths)
 
 
-def read_fragment(path: str | Path, if_signed: str = WITH_KEYS) -> Fragment:
+def read_fragment(path: str | Path) -> Fragment:
     """Read one unsigned fragment; everything in it is checked.
-
-    `if_signed` says what to do about a signed one.
 
     Examples
     --------
@@ -79,7 +71,8 @@ def read_fragment(path: str | Path, if_signed: str = WITH_KEYS) -> Fragment:
     """
     data = read_bytes(path)
     if is_document("signed-fragment")(data):
-        raise InputError("the fragment is signed", if_signed, path=path)
+        remedy = "Pass the list of the sites' keys: --keys FILE."
+        raise InputError("the fragment is signed", remedy, path=path)
     return Fragment.from_json(data, path=path)
 
 

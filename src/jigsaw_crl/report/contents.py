@@ -16,9 +16,9 @@ import numpy as np
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.entailment import Fact
-from jigsaw_crl.assembly.verdict import NO, YES, Verdict
+from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, YES, Verdict
 from jigsaw_crl.base.findings import Finding, most_severe_first
-from jigsaw_crl.base.text import chance, pluralise, signed
+from jigsaw_crl.base.text import chance, pluralise
 from jigsaw_crl.report.drawing import draw_graph, draw_piece
 from jigsaw_crl.result.result import Result
 
@@ -31,12 +31,8 @@ __all__ = ["describe", "likely_right", "relation_no_client_states"]
 BARS = 48
 # Pairs that a remark shows.
 MOST_SHOWN = 4
-# Certificates that `relation_no_client_states` looks at; each takes milliseconds.
-MOST_ASKED = 300
 # Sites, labels and sensors that are drawn; `result.loadings` has them all.
 MOST_SITES, MOST_LABELS, MOST_SENSORS = 12, 40, 30
-# Size of a cell, and of a character of a name, in pixels.
-CELL, CHARACTER = 24, 8
 
 # A sentence, and pairs to ask about: ancestor, descendant, text.
 Remark = tuple[str, list[tuple[str, str, str]]]
@@ -70,17 +66,14 @@ def describe(result: Result) -> dict[str, Any]:
 
 
 def _news(order: GlobalOrder) -> Remark:
-    """What is decided, with a pair that only several clients together decide if there is one."""
+    """What is decided, with a pair that no client has if one of these is decided."""
     n = order.counts
     decided, every = n["ancestor"] + n["not ancestor"], sum(n.values())
     who = pluralise(len(order.fragments), "client decides", "clients together decide")
     text = f"{who} {f'{decided:,}' if decided else 'none'} of {every:,} ordered pairs of labels."
     pair = relation_no_client_states(order)
-    if pair is None:
-        return text, []
-    seen = order.panel.seen_by(*order.indices(*pair))
-    why = "no client could tell alone" if seen else "no client has both"
-    return text, [(*pair, f"{_stated(order, *pair)}, though {why}")]
+    about = [] if pair is None else [(*pair, f"{_stated(order, *pair)}, though no client has both")]
+    return text, about
 
 
 def _stated(order: GlobalOrder, ancestor: str, descendant: str) -> Fact:
@@ -89,22 +82,12 @@ def _stated(order: GlobalOrder, ancestor: str, descendant: str) -> Fact:
 
 
 def relation_no_client_states(order: GlobalOrder) -> tuple[str, str] | None:
-    """A decided pair that follows only from several clients together; None if there is none.
-
-    No client supports every direct step of its certificate. Ancestor pairs come first, among them
-    pairs that no client has.
-    """
-    yes, no = order.said.counts
-    off = ~np.eye(len(order.labels), dtype=bool)
-    for candidates in ((order.verdicts == YES) & (yes == 0), (order.verdicts == NO) & (no == 0)):
-        pairs = np.argwhere(candidates & off).tolist()
-        pairs.sort(key=lambda pair: bool(order.panel.seen_by(*pair)))
-        for a, d in pairs[:MOST_ASKED]:
-            pair = order.labels[a], order.labels[d]
-            steps = [s for s in order.explain(*pair).steps if s.rule in ("stated", "weighed")]
-            direct = [set(step.supporting) for step in steps]
-            if len(direct) > 1 and not set.intersection(*direct):
-                return pair
+    """A decided pair of which no client has both labels, an ancestor pair if there is one."""
+    has = (order.panel.where >= 0).astype(np.float32)
+    apart = has.T @ has == 0
+    for said in (YES, NO):
+        for a, d in np.argwhere(apart & (order.verdicts == said))[:1].tolist():
+            return order.labels[a], order.labels[d]
     return None
 
 
@@ -117,16 +100,19 @@ def _remarks(order: GlobalOrder) -> list[Remark]:
     found: list[Remark] = []
     if opened := order.undetermined():
         found.append(_about_open(order, opened))
-    if order.contested:
-        many = _many(len(order.contested), "verdict is", "verdicts are")
+    if contested := sorted(order.contested):
+        many = _many(len(contested), "verdict is", "verdicts are")
         text = f"{many} contested: clients that say the opposite would decide so on their own."
-        shown = sorted(order.contested)[:MOST_SHOWN]
-        found.append((text, [(a, d, str(_stated(order, a, d))) for a, d in shown]))
-    if order.rests_on:
+        text += " Among them:" if len(contested) > MOST_SHOWN else ""
+        shown = [(a, d, str(_stated(order, a, d))) for a, d in contested[:MOST_SHOWN]]
+        found.append((text, shown))
+    if order.rests_on and len(order.fragments) > 1:
         many = _many(len(order.rests_on), "verdict rests", "verdicts rest")
         found.append((f"{many} on a single client: without it, the others would not decide.", []))
-    if order.convergence is not None:
-        found.append((f"Convergence: {order.convergence}.", []))
+    told = "" if order.convergence is None else str(order.convergence)
+    # Chains that do not agree are a note of the order.
+    if told and not any(note.startswith(told) for note in order.notes):
+        found.append((f"Convergence: {told}.", []))
     return found
 
 
@@ -138,11 +124,10 @@ def _about_open(order: GlobalOrder, opened: frozenset[tuple[str, str]]) -> Remar
     text += f": the clients' data do not settle {'it' if len(opened) == 1 else 'them'}"
     if order.convergence is not None and (disputed := len(order.convergence.disputed)):
         text += f"; on {disputed:,} of them the chains that sample orders disagree"
-    ranked = sorted(opened, key=lambda pair: (-order.probability(*pair), pair))[:MOST_SHOWN]
-    shown = [
-        (a, d, f"is {a} an ancestor of {d}? {chance(order.probability(a, d))}") for a, d in ranked
-    ]
-    return f"{text}." + ("" if len(opened) == 1 else " The most probable:"), shown
+    likely = {pair: p for pair in opened if (p := order.probability(*pair)) > CERTAIN_NO}
+    ranked = sorted(likely, key=lambda pair: (-likely[pair], pair))[:MOST_SHOWN]
+    shown = [(a, d, f"is {a} an ancestor of {d}? {chance(likely[a, d])}") for a, d in ranked]
+    return f"{text}.{' The most probable:' if shown and len(opened) > 1 else ''}", shown
 
 
 def likely_right(order: GlobalOrder) -> str:
@@ -166,9 +151,9 @@ def likely_right(order: GlobalOrder) -> str:
         text = f"{100 - fmean(float(line[column]) for line in like):.1f}"
         return ("> 99.9 %" if text == "100.0" else f"{text} %").replace(" ", "\N{NO-BREAK SPACE}")
 
-    nearest = min(map(distance, known))
-    like = [line for line in known if distance(line) == nearest]
-    clients, size = int(like[0]["clients"]), int(like[0]["rows"])
+    nearest = min(known, key=distance)
+    like = [line for line in known if all(line[x] == nearest[x] for x in ("clients", "rows"))]
+    clients, size = int(nearest["clients"]), int(nearest["rows"])
     return (
         f"In simulations like this study ({kind} interventions, {pluralise(clients, 'client')}, "
         f"{size:,} rows per regime) {right('wrong_yes')} of “ancestor” and {right('wrong_no')} of "
@@ -258,42 +243,26 @@ def _piece(result: Result, k: int) -> dict[str, Any]:
 def _sensors(site: str, frame: pd.DataFrame) -> dict[str, Any]:
     """Which sensors of a site carry which label.
 
-    `labels` and `sensors` have names and their places; `cells` place, share, whether the sensor
-    rises, and what the cell says; `rows` a label, its sensor, what this does when the label rises,
-    by how much, and its share.
+    `cells` have the places of a sensor and of a label, the share, whether the sensor rises, and
+    what the cell says; `rows` a label, its sensor, what this does when the label rises, by how
+    much, and its share.
     """
     labels = list(dict.fromkeys(frame["label"]))[:MOST_LABELS]
     frame = frame[frame["label"].isin(labels)]
-    largest = frame.groupby("sensor", sort=False)["share"].max().sort_values(ascending=False)
-    shown = [str(name) for name in largest.index[:MOST_SENSORS]]
-    # The template cuts longer names.
-    left = 16 + CHARACTER * min(max(map(len, labels)), 20)
-    top = 16 + CHARACTER * min(max(map(len, shown)), 16)
-    x = {name: left + CELL * i for i, name in enumerate(shown)}
-    y = {name: top + CELL * i for i, name in enumerate(labels)}
+    sensors = list(frame.groupby("sensor", sort=False)["share"].max().nlargest(MOST_SENSORS).index)
     cells, rows = [], {}
     columns = ["label", "sensor", "response", "unit", "per", "share", "up"]
     for label, sensor, response, unit, per, share, up in frame[columns].to_numpy().tolist():
-        if sensor in x:
-            says = f"{share:.0%} of {sensor} comes from {label}"
-            cells.append((x[sensor], y[label], min(share, 1.0), response > 0, says))
+        rises = response > 0
+        if sensor in sensors:
+            place = sensors.index(sensor), labels.index(label), min(share, 1.0)
+            cells.append((*place, rises, f"{share:.0%} of {sensor} comes from {label}"))
         if up or label not in rows:
-            size = f"{signed(response)} {unit}".strip() + f" per {per}"
+            size = f"{abs(response):.2f} {unit}".strip() + f" per {per}"
             named = f"{sensor} (named by you)" if up else sensor
-            does = "rises" if response > 0 else "falls"
-            rows[label] = (label, named, does, size, f"{share:.0%}")
-    return {
-        "site": site,
-        "left": left,
-        "top": top,
-        # Slanted names of the last sensors reach beyond their cells.
-        "width": left + CELL * len(x) + top // 2,
-        "height": top + CELL * len(y) + 8,
-        "labels": y.items(),
-        "sensors": x.items(),
-        "cells": cells,
-        "rows": list(rows.values()),
-    }
+            rows[label] = (label, named, "rises" if rises else "falls", size, f"{share:.0%}")
+    found = {"labels": labels, "sensors": sensors, "cells": cells, "rows": list(rows.values())}
+    return {"site": site, **found}
 
 
 def _provenance(result: Result) -> list[tuple[str, str]]:

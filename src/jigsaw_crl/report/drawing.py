@@ -14,7 +14,7 @@ from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.tables import direct_graph
 from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.report.layout import lay_out, shorten, text_width
+from jigsaw_crl.report.layout import GAP_Y, lay_out, shorten, text_width
 
 __all__ = ["Edge", "Picture", "draw_graph", "draw_piece"]
 
@@ -25,7 +25,7 @@ MANY = 60
 THIN, THICK = 1.6, 5.0
 # Room that an arrow's head takes at the end of a line.
 HEAD = 11.0
-# Half the width and height of an edge's number.
+# Half the width and height of an edge's number; layers are apart by two more of them.
 NUMBER = (21.0, 7.0)
 # Places along an edge that are tried for its number, in this order.
 SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.45, 0.55, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85)
@@ -117,7 +117,6 @@ class Picture:
     height: float
     shapes: tuple[Shape, ...]
     edges: tuple[Edge, ...]
-    layers: tuple[int, ...] = ()
     not_drawn: int = 0
 
 
@@ -135,46 +134,37 @@ def smooth_path(points: Sequence[tuple[float, float]]) -> str:
 def draw_graph(order: GlobalOrder) -> Picture:
     """Direct effects, and relations of which only the order is known; chips follow `order.labels`.
 
-    Edges are the direct ones; decided ancestors that may be direct causes (undetermined); and pairs
-    of the Hasse diagram whose effect nobody measured (no weight). `not_drawn` counts undetermined
-    edges that are left out, because the order of the pair is open or because there are too many.
+    Edges are the direct ones; decided ancestors that may be direct causes, the likeliest and no
+    more than there are labels; and pairs of the Hasse diagram without a known effect (no weight).
+    `not_drawn` counts undetermined edges that are left out.
     """
-    covers = {order.indices(a, d): None for a, d in order.hasse().edges if a != d}
-    direct, left_out = order.direct_effects, 0
-    if direct is None:
+    covers = dict.fromkeys(order.indices(a, d) for a, d in order.hasse().edges)
+    if (direct := order.direct_effects) is None:
         return _draw_pairs(order, covers)
-    sure: dict[tuple[int, int], Weight | None] = {}
-    maybe: dict[tuple[int, int], Weight | None] = {}
-    for a, d, about in direct_graph(order).edges(data=True):
-        pair = order.indices(a, d)
-        decided = about["verdict"] == "direct"
-        weight = Weight(about["weight"], about["low"], about["high"], decided)
-        if decided:
-            sure[pair] = weight
-        elif order.verdicts[pair] != YES:
-            left_out += 1
-        else:
-            maybe[pair] = weight
-    likely = sorted(maybe, key=lambda pair: (-float(direct.log_odds[pair]), pair))
-    # No more undetermined edges than labels; the likeliest.
-    most = len(order.labels)
-    left_out += len(likely[most:])
-    chosen = covers | {pair: maybe[pair] for pair in likely[:most]} | sure
-    picture = _numbered(_spread_ends(_draw_pairs(order, chosen)))
-    return replace(picture, not_drawn=left_out)
+    known = {
+        order.indices(a, d): Weight(e["weight"], e["low"], e["high"], e["verdict"] == "direct")
+        for a, d, e in direct_graph(order).edges(data=True)
+    }
+    sure = [pair for pair, weight in known.items() if weight.decided]
+    likely = [pair for pair in known.keys() - sure if order.verdicts[pair] == YES]
+    likely.sort(key=lambda pair: (-float(direct.log_odds[pair]), pair))
+    chosen = {pair: known[pair] for pair in sure + likely[: len(order.labels)]}
+    picture = _numbered(_spread_ends(_draw_pairs(order, covers | chosen)))
+    return replace(picture, not_drawn=len(known) - len(chosen))
 
 
 def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | None]) -> Picture:
     pairs = sorted(weights)
     most = 22 if len(order.labels) <= MANY else 12
     chips = [_chip(label, most) for label in order.labels]
-    drawing = lay_out([(c.width, c.height) for c in chips], pairs)
+    gap = GAP_Y if order.effects is None else GAP_Y + 4 * NUMBER[1]
+    drawing = lay_out([(c.width, c.height) for c in chips], pairs, gap)
     edges = tuple(
         Edge(order.labels[a], order.labels[d], route, weight=weights[a, d])
         for (a, d), route in zip(pairs, drawing.routes, strict=True)
     )
     placed = tuple(replace(c, x=x, y=y) for c, (x, y) in zip(chips, drawing.corners, strict=True))
-    return Picture(drawing.width, drawing.height, placed, edges, layers=drawing.layer)
+    return Picture(drawing.width, drawing.height, placed, edges)
 
 
 def _spread_ends(picture: Picture) -> Picture:
@@ -203,25 +193,30 @@ def _spread_ends(picture: Picture) -> Picture:
 def _numbered(picture: Picture) -> Picture:
     """The picture with a place for the number of each decided edge.
 
-    It is clear of labels and other numbers if the edge has such a place, and otherwise where it
-    covers least of them. A picture with many labels has no numbers.
+    It is where it covers least of labels, other numbers, arrows' heads and the lines of other
+    edges. A picture with many labels has no numbers.
     """
     if len(picture.shapes) > MANY:
         return picture
-    taken = np.array([(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes])
-    half, edges = np.array(NUMBER), []
-    for edge in picture.edges:
-        if edge.weight is not None and edge.weight.decided:
-            at = np.array([edge.at(share) for share in SHARES])
-            at[:, 0] = np.clip(at[:, 0], half[0], picture.width - half[0])
-            low = np.maximum(at[:, None] - half, taken[:, :2])
-            high = np.minimum(at[:, None] + half, taken[:, 2:])
-            covered = np.clip(high - low, 0.0, None).prod(axis=-1).sum(axis=-1)
-            # The first of those that cover least.
-            best = at[covered.argmin()]
-            taken = np.vstack([taken, [*(best - half), *(best + half)]])
-            edge = replace(edge, number_at=tuple(best.tolist()))
-        edges.append(edge)
+    taken = [(c.x, c.y, c.x + c.width, c.y + c.height) for c in picture.shapes]
+    ends = [edge.points[-1] for edge in picture.edges]
+    taken += [(x - HEAD / 2, y - HEAD, x + HEAD / 2, y) for x, y in ends]
+    lines = np.array([[edge.at(share) for share in SHARES] for edge in picture.edges])
+    half, edges = np.array(NUMBER), list(picture.edges)
+    for k, edge in enumerate(picture.edges):
+        if edge.weight is None or not edge.weight.decided:
+            continue
+        others = np.delete(lines, k, axis=0).reshape(-1, 2)
+        boxes = np.vstack([taken, np.hstack([others - 1, others + 1])])
+        at = lines[k].copy()
+        at[:, 0] = np.clip(at[:, 0], half[0], picture.width - half[0])
+        low = np.maximum(at[:, None] - half, boxes[:, :2])
+        high = np.minimum(at[:, None] + half, boxes[:, 2:])
+        covered = np.clip(high - low, 0.0, None).prod(axis=-1).sum(axis=-1)
+        # The first of those that cover least.
+        x, y = at[covered.argmin()].tolist()
+        taken.append((x - NUMBER[0], y - NUMBER[1], x + NUMBER[0], y + NUMBER[1]))
+        edges[k] = replace(edge, number_at=(x, y))
     return replace(picture, edges=tuple(edges))
 
 

@@ -39,15 +39,14 @@ SWEEPS = 12
 class Drawing:
     """A layered drawing.
 
-    `corners` are the upper left corners of the boxes, `routes` the points that each edge passes,
-    from ancestor to descendant, and `layer` the layer of each box, counted from the top.
+    `corners` are the upper left corners of the boxes, and `routes` the points that each edge
+    passes, from ancestor to descendant.
     """
 
     width: float
     height: float
     corners: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
-    layer: tuple[int, ...]
 
 
 def text_width(text: str) -> float:
@@ -62,15 +61,15 @@ def shorten(text: str, most: int = 22) -> str:
     return shown.plain
 
 
-def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
-    """Layered positions of boxes, ancestors on top.
+def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], gap: float = GAP_Y) -> Drawing:
+    """Layered positions of boxes, ancestors on top, with layers at least `gap` apart.
 
     Edges are from ancestor to descendant, by position in `sizes`. Cycles are drawn as well.
 
     Examples
     --------
-    >>> lay_out([(50, 24)] * 3, [(0, 1), (0, 2)]).layer
-    (0, 1, 1)
+    >>> [y for _, y in lay_out([(50, 24)] * 3, [(0, 1), (0, 2)]).corners]
+    [11.0, 81.0, 81.0]
     """
     n = len(sizes)
     rows, beside = _layers(n, edges)
@@ -81,7 +80,7 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
     x = {node: at - left for node, at in x.items()}
     right = max((x[node] + width.get(node, LANE) / 2 for node in x), default=0.0)
     # A wide drawing gets taller layers, up to half of its width, so that lines are not all level.
-    gap = float(np.clip(right / 2 / max(len(rows), 1), GAP_Y, 3 * GAP_Y))
+    gap = float(np.clip(right / 2 / max(len(rows), 1), gap, 3 * gap))
     y = _down(rows, sizes, gap, beside)
     bends, routes = _bends(n, beside), []
     for a, d in edges:
@@ -90,13 +89,11 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Drawing:
         inner = [(x[node], y[node]) for node in bends.get((a, d), ())]
         first, last = (x[a], y[a] + down * sizes[a][1]), (x[d], y[d] - down * sizes[d][1])
         routes.append((first, *inner, last))
-    layer = {node: number for number, row in enumerate(rows) for node in row}
     return Drawing(
         width=right + MARGIN,
         height=max((y[i] + sizes[i][1] / 2 for i in range(n)), default=0.0) + MARGIN,
         corners=tuple((x[i] - sizes[i][0] / 2, y[i] - sizes[i][1] / 2) for i in range(n)),
         routes=tuple(routes),
-        layer=tuple(layer[i] for i in range(n)),
     )
 
 

@@ -61,11 +61,11 @@ def page_data(order: GlobalOrder, diagram: Picture, svg: str) -> dict[str, Any]:
         "hasse.graphml": graphml(order.hasse()),
         "diagram.svg": svg,
     }
-    across = [shape.x for shape in diagram.shapes]
+    places = [(shape.y, shape.x) for shape in diagram.shapes]
     return {
         "mode": order.mode,
         "labels": list(order.labels),
-        "layered": sorted(range(p), key=lambda i: (diagram.layers[i], across[i])),
+        "layered": sorted(range(p), key=lambda i: places[i]),
         "columns": list(table),
         "table": _tables(*table.values()),
         "texts": pack_texts(order),
@@ -179,10 +179,14 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
             return "The effect is direct: it does not pass through other labels."
         return f"There is a direct effect, which does not pass through other labels: {size}."
     if verdict == "not direct":
+        if order.verdicts[a, d] == OPEN:
+            return (
+                "There is no direct effect: if there is one at all, it passes through other labels."
+            )
         return "The effect is not direct: it passes through other labels."
     if between := direct.through(a, d):
         return f"This is the total effect; a path through {few(between)} is not excluded."
-    return f"Whether it is direct is undetermined: the direct part is {size}."
+    return f"Whether it is direct is undetermined: the direct part is estimated at {size}."
 
 
 def _agreement(effects: PooledEffects, a: int, d: int) -> str:

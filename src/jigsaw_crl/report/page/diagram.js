@@ -139,9 +139,9 @@ function zoom(to) {
   box.scrollTo({ left: middle[0] * scale - box.clientWidth / 2, top: middle[1] * scale - box.clientHeight / 2, behavior: "instant" });
 }
 
-// Small diagrams grow a little to fill the card; large ones shrink to it. Few labels stay legible,
-// and scroll where the card is too narrow.
-const LEGIBLE = P <= 30 ? 0.85 : 0;
+// Small diagrams grow a little to fill the card; large ones shrink to it. Up to 60 labels stay
+// legible, few of them easily, and scroll where the card is too narrow.
+const LEGIBLE = P <= 30 ? 0.85 : P <= 60 ? 0.5 : 0;
 
 function fit() {
   const high = Math.min(0.74 * window.innerHeight, 756) / natural.height;

@@ -66,7 +66,8 @@ function mark(scale, size, kind) {
 
 function axisRow(scale) {
   const axis = shape("svg", { class: "mark", "aria-hidden": "true", focusable: "false" });
-  const ticks = [scale.low, 0, scale.high].filter((x, k) => k === 1 || Math.abs(x) > 0.15 * (scale.high - scale.low));
+  // Nearer to zero, numbers would touch where the plot is narrow.
+  const ticks = [scale.low, 0, scale.high].filter((x, k) => k === 1 || Math.abs(x) > 0.4 * (scale.high - scale.low));
   ticks.forEach((x) => axis.append(shape("text", { x: scale.at(x), y: "14" }, signed(x))));
   return element("tr", { class: "axis" }, element("td"), element("td", { class: "plot" }, axis), element("td"));
 }
