@@ -328,7 +328,7 @@ def members(folder: Path) -> list[Member]:
         path = folder / "kits" / name / "startup" / base
         days = days_left(path.read_bytes()) if path.is_file() else None
         state = "listed" if name in listed["sites"] else "not listed"
-        state = "revoked" if name in listed.get("revoked", ()) else state
+        state = state if _is_admitted(listed, name) else "revoked"
         found.append(Member(name, kind, days, state if kind == "site" else ""))
     return found
 
@@ -374,7 +374,7 @@ def renew(folder: Path, name: str) -> Path:
         raise InputError(
             f"the federation has no participant {name!r}", f"It has {known}.", path=folder
         )
-    if name in listed.get("revoked", ()):
+    if own["type"] == "client" and not _is_admitted(listed, name):
         raise InputError(f"the site {name!r} was revoked", "Add it under a new name.", path=folder)
     with _new_kit(folder, project, own) as made:
         if own["type"] == "server":
@@ -395,19 +395,23 @@ def renew(folder: Path, name: str) -> Path:
 def revoke(folder: Path, site: str) -> None:
     """Take a site off the coordinator's list for good: it cannot connect and is never asked."""
     _, file, listed = _opened(folder)
-    revoked = listed.get("revoked", [])
-    if site in revoked:
-        raise InputError(f"the site {site!r} was revoked already", "Nothing is to do.", path=folder)
-    if site not in listed["sites"]:
+    sites = [one for one in listed["sites"] if one != site]
+    if len(sites) == len(listed["sites"]):
         raise InputError(
-            f"the coordinator does not list a site {site!r}",
-            f"It lists {', '.join(listed['sites'])}.",
+            f"the coordinator does not list a site {site!r}, or it was revoked",
+            f"It lists {', '.join(sites)}.",
             path=folder,
         )
-    sites = [one for one in listed["sites"] if one != site]
     if not sites:
         raise InputError("it is the last site", "Add another one first.", path=folder)
-    _save(file, {**listed, "sites": sites, "revoked": [*revoked, site]})
+    known = listed.get("certificates", {})
+    admitted = {name: x for name, x in known.items() if name != site}
+    _save(file, {**listed, "sites": sites, "certificates": admitted})
+
+
+def _is_admitted(listed: dict[str, Any], name: str) -> bool:
+    """Does the coordinator list a certificate of this participant?"""
+    return name in listed.get("certificates", ())
 
 
 @contextlib.contextmanager
