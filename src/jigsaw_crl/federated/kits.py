@@ -17,11 +17,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, writable, write_text
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 CONTROLLER = "jigsaw_crl.federated.components.GatherFragments"
 EXECUTOR = "jigsaw_crl.federated.components.SendFragment"
@@ -249,10 +252,16 @@ def _give_time(kit: Path) -> None:
 
 def certificate_digest(pem: bytes) -> str:
     """SHA-256 of the first certificate of a text in PEM, in hexadecimal."""
-    from cryptography import x509  # an optional dependency
-    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.hashes import SHA256  # an optional dependency
 
-    return x509.load_pem_x509_certificate(pem).fingerprint(SHA256()).hex()
+    return certificate(pem).fingerprint(SHA256()).hex()
+
+
+def certificate(pem: bytes) -> Certificate:
+    """The first certificate of a text in PEM."""
+    from cryptography.x509 import load_pem_x509_certificate  # an optional dependency
+
+    return load_pem_x509_certificate(pem)
 
 
 def check_hardened(kit: Path) -> None:
@@ -308,12 +317,9 @@ def set_storage_paths(kit: Path) -> None:
 # -- sites join and leave, certificates are renewed -----------------------------------------------
 
 
-def days_left(certificate: bytes) -> int:
+def days_left(pem: bytes) -> int:
     """Whole days until a certificate in PEM expires; negative if it has expired."""
-    from cryptography import x509  # an optional dependency
-
-    end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-    return (end - datetime.now(UTC)).days
+    return (certificate(pem).not_valid_after_utc - datetime.now(UTC)).days
 
 
 def members(folder: Path) -> list[Member]:
