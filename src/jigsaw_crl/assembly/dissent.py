@@ -29,6 +29,7 @@ from jigsaw_crl.assembly.panel import DISAGREEMENT
 from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
 from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, SURE, YES, Decided, Why, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
@@ -265,10 +266,13 @@ def _together(log_factor: FloatArray, verdicts: npt.NDArray[np.int8]) -> FloatAr
     descendant of a is an ancestor of an ancestor of d. The strongest evidence against one such pair
     counts against the verdict. Evidence for them does not count: they may hold without it.
     """
-    own, path = log_factor - PAIR_COST, (verdicts == YES) | np.eye(len(verdicts), dtype=bool)
+    own, eye = log_factor - PAIR_COST, np.eye(len(verdicts), dtype=bool)
+    path = (verdicts == YES) | eye
     against = np.where(verdicts == YES, np.minimum(own, 0.0), 0.0)
     against = np.array([against[above].min(axis=0) for above in path.T])
     against = np.array([against[:, below].min(axis=1) for below in path]).T
+    # Pairs that the others would decide are steps of a chain too.
+    path = transitive_closure(path | (own > SURE)) | eye
     counter = np.where(verdicts == YES, 0.0, np.maximum(own, 0.0))
     counter = np.array([counter[below].max(axis=0) for below in path])
     counter = np.array([counter[:, above].max(axis=1) for above in path.T]).T
