@@ -13,7 +13,7 @@ import importlib.util
 import io
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -351,13 +351,9 @@ def add_site(folder: Path, site: str) -> Path:
             path=folder,
         )
     new = _site_entry(site)
-    kit = folder / "kits" / site
-    with _new_kit(folder, project, new) as made:
-        # An attempt that failed may have left one; the project, written last, does not name it.
-        shutil.rmtree(kit, ignore_errors=True)
-        shutil.move(made, kit)
-    _harden_site(kit)
-    _restrict(kit)
+    # An attempt that failed may have left a kit; the project, written last, does not name it.
+    shutil.rmtree(folder / "kits" / site, ignore_errors=True)
+    kit = _put_kit(folder, project, new)
     sites = [*(one for one in listed["sites"] if one != site), site]
     _save(file, {**listed, "sites": sites}, pinned=kit)
     project["participants"].append(new)
@@ -382,17 +378,7 @@ def renew(folder: Path, name: str) -> Path:
         )
     if own["type"] == "client" and not _is_admitted(listed, name):
         raise InputError(f"the site {name!r} was revoked", "Add it under a new name.", path=folder)
-    with _new_kit(folder, project, own) as made:
-        if own["type"] == "server":
-            _give_time(made)
-        if kit.is_dir():
-            shutil.rmtree(kit / "startup", ignore_errors=True)
-            shutil.move(made / "startup", kit / "startup")
-        else:
-            shutil.move(made, kit)
-            if own["type"] == "client":
-                _harden_site(kit)
-    _restrict(kit)
+    _put_kit(folder, project, own)
     if own["type"] != "server":
         _save(file, listed, pinned=kit)
     return kit / "startup"
@@ -420,17 +406,31 @@ def _is_admitted(listed: dict[str, Any], name: str) -> bool:
     return name in listed.get("certificates", ())
 
 
-@contextlib.contextmanager
-def _new_kit(folder: Path, project: dict[str, Any], own: dict[str, Any]) -> Iterator[Path]:
-    """A new kit of one participant; the other kits that NVFlare makes are thrown away."""
+def _put_kit(folder: Path, project: dict[str, Any], own: dict[str, Any]) -> Path:
+    """Make the kit of a participant, or if there is one, its `startup` folder anew.
+
+    The other kits that NVFlare makes are thrown away.
+    """
+    kit = folder / "kits" / str(own["name"])
     base = [one for one in project["participants"] if one["type"] in ("server", "admin")]
     plan = {**project, "participants": base if own in base else [*base, own]}
     with writable(folder, "the kits"):
         made = _provision(plan, folder / "authority")
         try:
-            yield made / own["name"]
+            new = made / own["name"]
+            if own["type"] == "server":
+                _give_time(new)
+            if kit.is_dir():
+                shutil.rmtree(kit / "startup", ignore_errors=True)
+                shutil.move(new / "startup", kit / "startup")
+            else:
+                shutil.move(new, kit)
+                if own["type"] == "client":
+                    _harden_site(kit)
         finally:
             shutil.rmtree(made, ignore_errors=True)
+    _restrict(kit)
+    return kit
 
 
 def _opened(folder: Path) -> tuple[dict[str, Any], Path, dict[str, Any]]:
