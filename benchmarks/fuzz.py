@@ -406,7 +406,6 @@ def kinds(folder: Path) -> dict[str, Kind]:
     rules = Rules("first", Ledger(folder / "log.jsonl"), 1 << 26)
     settings = {
         "sites": ["lab-1", "lab-2"],
-        "revoked": ["lab-3"],
         "certificates": {"lab-1": "ab"},
         "results": "results",
         "keys": "keys.toml",

@@ -19,6 +19,7 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 
+from .clients import lab
 from .test_agreement import evidence_of
 
 MOST = -np.log(MODEL_ERROR)
@@ -169,6 +170,42 @@ def test_by_default_a_federation_asks_for_more_than_a_fifth_and_two(fragments, h
     kept = order.verdicts != OPEN
     assert (order.verdicts == honest.verdicts)[kept].all()
     assert (order.table.why[~kept & (honest.verdicts != OPEN)] == Why.FEW).all()
+
+
+def about(name, rng, **said):
+    """A site that says nothing but these log factors of pairs, such as `ad`; no to all others."""
+    labels = tuple("amdxyz")
+    ancestor = np.full((len(labels), len(labels)), -3.0)
+    for pair, x in ({"xy": 9.0, "yz": 9.0, "xz": 9.0} | said).items():
+        ancestor[labels.index(pair[0]), labels.index(pair[1])] = x
+    ancestor += rng.normal(scale=0.05, size=ancestor.shape)  # else they count as copies
+    np.fill_diagonal(ancestor, np.nan)
+    apart = np.where(np.isnan(ancestor), np.nan, -30.0)
+    bayes = BayesFactors((0.5, 0.05), np.stack([ancestor, ancestor]), apart)
+    return replace(lab(name, labels), statements=None, bayes=bayes, n_samples={"control": 1000})
+
+
+@pytest.mark.parametrize(
+    ("honest", "lies", "pair", "count", "rest"),
+    [
+        # Then x is above d as well as a, and all honest sites say that neither is.
+        ({"am": 9, "xm": 9, "md": 1, "ad": -3, "xd": -3}, {"md": 9}, ("m", "d"), 4, OPEN),
+        # Honest sites say a → m and m → d, and see the effect of a on d by chance only.
+        ({"am": 9, "md": 5, "ad": -1}, {"md": -9, "ad": -9}, ("a", "d"), 5, 1),
+        ({"am": 5, "md": 5, "ad": -1.5}, {"am": -9, "md": -9, "ad": -9}, ("a", "d"), 5, 1),
+    ],
+)
+def test_three_liars_win_no_verdict_against_what_others_say_of_what_follows(
+    honest, lies, pair, count, rest
+):
+    rng = np.random.default_rng(0)
+    true = [about(f"site-{k}", rng, **honest) for k in range(count)]
+    told = [*true, *(about(f"liar-{k}", rng, **honest | lies) for k in range(3))]
+    # Without a rule of witnesses they win it; of the honest sites alone it is not the verdict.
+    won, alone, order = jc.assemble(told), jc.assemble(true), jc.assemble(told, witnesses=4)
+    assert alone.verdicts[alone.indices(*pair)] == rest
+    assert won.verdicts[won.indices(*pair)] == (pair == ("m", "d"))
+    assert order.verdicts[order.indices(*pair)] == OPEN
 
 
 def moved_one_direction(fragment):

@@ -51,18 +51,15 @@ def lengths(value):
             yield from lengths(item)
 
 
-def fragments():
-    world = jc.simulate.setting("A", 1)
-    wide = client_with(1500)
-    yield jc.recover_fragment(wide)
-    yield jc.recover_fragment(wide, method="paper")
-    yield jc.recover_fragment(world.client(0))
-    yield jc.recover_fragment(world.client(1, n_samples=300, seed=2))
-
-
 @pytest.fixture(scope="module")
 def pieces():
-    return list(fragments())
+    world, wide = jc.simulate.setting("A", 1), client_with(1500)
+    return [
+        jc.recover_fragment(wide),
+        jc.recover_fragment(wide, method="paper"),
+        jc.recover_fragment(world.client(0)),
+        jc.recover_fragment(world.client(1, n_samples=300, seed=2)),
+    ]
 
 
 def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
@@ -86,13 +83,7 @@ def test_the_schema_is_closed_at_every_level(pieces):
          "threshold": None, "client": None, "regime": None}
     ]  # fmt: skip
     Fragment.from_document(document)
-    places = [
-        document,
-        document["outcome"],
-        document["findings"][0],
-        document["bayes"],
-    ]
-    for place in places:
+    for place in (document, document["outcome"], document["findings"][0], document["bayes"]):
         place["rows"] = [[1.0, 2.0]]
         with pytest.raises(InputError, match="rows"):
             Fragment.from_document(document)
@@ -158,27 +149,26 @@ def test_the_largest_numbers_stay_within_the_bound():
     """Long numbers for every pair and scale."""
     labels = tuple(f"label {i}" for i in range(40))
     p = len(labels)
-    bayes = BayesFactors(
-        tuple(np.linspace(0.1, 1, 10)),
-        np.full((10, p, p), -12345678901.2345),
-        np.full((p, p), -12345678901.2345),
-        np.full((p, p), -12345678901.2345),
-        (True,) * p,
-    )
+    numbers = np.full((10, p, p), -12345678901.2345)
+    bayes = BayesFactors(tuple(np.linspace(0.1, 1, 10)), numbers, *numbers[:2], (True,) * p)
     blocks = tuple(frozenset([x]) for x in labels)
-    order = jc.PartialOrder.from_pairs(
-        blocks, [(blocks[i], blocks[j]) for i in range(p // 2) for j in range(p // 2, p)]
-    )
+    half = [(a, d) for a in blocks[: p // 2] for d in blocks[p // 2 :]]
+    order = jc.PartialOrder.from_pairs(blocks, half)
     piece = Fragment("lab", "null-cone", labels, blocks, order, blocks, bayes=bayes)
     assert len(piece.to_json()) <= size_bound(labels)
 
 
-def test_show_prints_every_number_that_is_written(tmp_path, capsys):
-    study = tmp_path / "study"
-    assert cli.run(["simulate", "--setting", "A", "--samples", "500", "--out", str(study)]) == 0
-    capsys.readouterr()
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """The command that makes a fragment of a simulated site, and its file."""
+    study = tmp_path_factory.mktemp("shown") / "study"
+    assert cli.run(["simulate", "--setting", "A", "--samples", "512", "--out", str(study)]) == 0
+    return ["fragment", str(study / "client-1.parquet")]
+
+
+def test_show_prints_every_number_that_is_written(words, tmp_path, capsys):
     output = tmp_path / "fragment.json"
-    arguments = ["fragment", str(study / "client-1.parquet"), "-o", str(output), "--show"]
+    arguments = [*words, "-o", str(output), "--show"]
     assert cli.run(arguments) == 0
     printed = capsys.readouterr().out
     piece = Fragment.from_json(output.read_bytes())
@@ -192,13 +182,10 @@ def test_show_prints_every_number_that_is_written(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["fragment"] == document
 
 
-def test_show_works_without_a_file_and_one_of_both_is_needed(tmp_path, capsys):
-    study = tmp_path / "study"
-    assert cli.run(["simulate", "--setting", "A", "--out", str(study)]) == 0
-    table = str(next(study.glob("client-1.*")))
-    assert cli.run(["fragment", table, "--show"]) == 0
+def test_show_works_without_a_file_and_one_of_both_is_needed(words, capsys):
+    assert cli.run([*words, "--show"]) == 0
     assert "would leave this site" in capsys.readouterr().out
-    assert cli.run(["fragment", table]) == 2
+    assert cli.run(words) == 2
     assert "no output is asked for" in capsys.readouterr().err
 
 
@@ -287,25 +274,20 @@ def test_the_membership_attack_works_on_two_fragments_and_the_budget_stops_it(tm
     assert answer["why_not"] == "budget-spent"
 
 
-def test_a_fragment_of_too_few_rows_is_not_made(tmp_path, capsys):
-    study = tmp_path / "study"
-    assert cli.run(["simulate", "--setting", "A", "--samples", "200", "--out", str(study)]) == 0
+def test_a_fragment_of_too_few_rows_is_not_made(words, tmp_path, capsys):
     output = tmp_path / "fragment.json"
-    words = ["fragment", str(study / "client-1.parquet"), "-o", str(output), "--min-rows"]
-    capsys.readouterr()
-    assert cli.run([*words, "201"]) == 2
-    assert "the regime has 200 rows, at least 201 are needed" in capsys.readouterr().err
+    asked = [*words, "-o", str(output), "--min-rows"]
+    assert cli.run([*asked, "513"]) == 2
+    assert "the regime has 512 rows, at least 513 are needed" in capsys.readouterr().err
     assert not output.exists()
-    assert cli.run([*words, "200"]) == 0
+    assert cli.run([*asked, "512"]) == 0
 
 
-def test_the_command_rounds_unless_it_is_asked_not_to(tmp_path):
-    study, output = tmp_path / "study", tmp_path / "fragment.json"
-    assert cli.run(["simulate", "--setting", "A", "--samples", "512", "--out", str(study)]) == 0
-    words = ["fragment", str(study / "client-1.parquet"), "-o", str(output)]
-    assert cli.run(words) == 0
+def test_the_command_rounds_unless_it_is_asked_not_to(words, tmp_path):
+    output = tmp_path / "fragment.json"
+    assert cli.run([*words, "-o", str(output)]) == 0
     short = Fragment.from_json(output.read_text())
-    assert cli.run([*words, "--full-precision"]) == 0
+    assert cli.run([*words, "-o", str(output), "--full-precision"]) == 0
     full = Fragment.from_json(output.read_text())
     assert rounded(full).to_json() == short.to_json() != full.to_json()
     assert full.n_samples["control"] == 512

@@ -10,7 +10,7 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.round import begin_round, end_round
-from jigsaw_crl.federated.settings import RoundRecord, Standing
+from jigsaw_crl.federated.settings import RoundRecord
 
 from .conftest import SITES
 
@@ -124,34 +124,22 @@ def test_a_job_goes_to_listed_sites_only_and_to_none_if_the_list_is_broken(guard
         assert set(wanted) == left
 
 
-# -- round.json around the process of the round ---------------------------------------------------
-
-
-def test_a_submitted_round_has_a_record_before_it_begins(settings):
+def test_a_round_whose_process_was_killed_is_ended_with_the_reason_and_a_whole_one_is_kept(
+    settings,
+):
+    """What the guard writes before and after the process of a round."""
     begin_round(settings, "first")
     record = RoundRecord.read(settings.results / "first")
     assert record.ended_at is None
     assert {site: s.state for site, s in record.sites.items()} == dict.fromkeys(SITES, "missing")
-
-
-def test_a_round_whose_process_was_killed_is_ended_with_the_reason(settings):
-    begin_round(settings, "first")
     ended = end_round(settings, "first", "FINISHED:ABNORMAL")
     assert "ABNORMAL" in ended.failure
     assert ended == RoundRecord.read(settings.results / "first")
-    # It can be run again.
+    # It can be run again. Once it has ended with a result, nothing changes it.
     begin_round(settings, "first")
-
-
-def test_the_end_of_a_round_is_not_changed_afterwards(settings):
-    folder = settings.results / "first"
-    folder.mkdir(parents=True)
-    sites = {site: Standing(state="received") for site in SITES}
-    times = {"started_at": "2026-01-01", "ended_at": "2026-01-02"}
-    done = RoundRecord(round="first", sites=sites, **times)
-    done.save(folder)
+    done = record.model_copy(update={"ended_at": "2026-01-02"})
+    done.save(settings.results / "first")
     assert end_round(settings, "first", "FINISHED:ABNORMAL") == done
-    assert done.complete
     with pytest.raises(InputError, match="has ended on 2026-01-02"):
         begin_round(settings, "first")
     begin_round(settings, "first", again=True)

@@ -85,16 +85,6 @@ def test_after_a_fragment_was_used_only_newer_ones_are_accepted(path, second):
         assert_one_line(caught.value)
 
 
-def test_the_last_fragment_used_and_its_round_are_accepted_again_on_request(path):
-    log = used(path, 5, digest="d")
-    log.check_new(received(5, "d"), again=True)
-    log.check_round("r", again=True)
-    with pytest.raises(InputError, match="a result was made with it already"):
-        log.check_new(received(5, "d"))
-    with pytest.raises(InputError, match="has ended on"):
-        log.check_round("r")
-
-
 @pytest.mark.parametrize("text", ["", "{}", "[", '{"format": "jigsaw-crl/log", "version": 4}'])
 def test_an_unreadable_log_is_not_taken_for_an_empty_one(text, path):
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""Sites join and leave a federation, and certificates are renewed."""
+"""The kits of a federation: what they allow, who joins and leaves, and certificates that expire."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from jigsaw_crl.base import files
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.kits import (
+    CONTROLLER,
+    EXECUTOR,
     add_site,
     check_hardened,
+    init_federation,
     members,
     renew,
     revoke,
@@ -54,6 +57,53 @@ def is_issued_by_the_authority(folder, kit):
 
 def modes(folder):
     return {p: stat.S_IMODE(p.stat().st_mode) & 0o077 for p in folder.rglob("*")}
+
+
+# -- what kits allow ------------------------------------------------------------------------------
+
+
+def test_kits_accept_our_class_and_no_code_no_shell_no_log_streaming(made):
+    for kit, allowed in ((made.sites["lab-1"], EXECUTOR), (made.coordinator, CONTROLLER)):
+        resources = read_local(kit, "resources.json")
+        assert resources["class_allow_list"] == [allowed]
+        assert resources["class_list_enforcement_mode"] == "enforce"
+        assert not [c for c in resources["components"] if "log" in c["path"].lower()]
+        roles = read_local(kit, "authorization.json")["permissions"]
+        for right in ("byoc", "shell_commands", "operate"):
+            assert roles["project_admin"][right] == "none"
+        assert {roles[r] for r in ("org_admin", "lead", "member")} == {"none"}
+    assert read_local(made.sites["lab-1"], "resources.json")["allow_log_streaming"] is False
+    # Jobs stay in the coordinator's kit.
+    assert "/tmp/nvflare" not in json.dumps(resources)
+    assert hub(made.project.parent).sites == LABS
+
+
+def test_the_path_of_the_fragment_is_not_where_nvflare_would_announce_it(made):
+    """Further entries of resources.json are sent to the server when a site registers."""
+    kit = made.sites["lab-1"]
+    assert "fragment" not in (kit / "local" / "resources.json").read_text().replace(EXECUTOR, "")
+    assert read_local(kit, "jigsaw-site.json") == {"fragment": "fragment.json", "min_rows": 30}
+
+
+@pytest.mark.parametrize(
+    ("sites", "says"),
+    [
+        ([], "not distinct"),
+        (["a", "a"], "not distinct"),
+        (["localhost"], "not distinct"),
+        (["../up"], "site's name"),
+        (["a b"], "site's name"),
+    ],
+)
+def test_sites_without_distinct_plain_names_are_refused(sites, says, tmp_path, made):
+    with pytest.raises(InputError, match=says):
+        init_federation(tmp_path / "new", sites)
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(InputError, match="not empty"):
+        init_federation(made.project.parent, LABS)
+
+
+# -- members --------------------------------------------------------------------------------------
 
 
 def test_a_new_site_gets_a_hardened_kit_and_is_listed(folder):
@@ -97,7 +147,7 @@ def test_a_revoked_site_is_neither_listed_nor_admitted_and_cannot_come_back(fold
 
     revoke(folder, "lab-1")
     assert hub(folder).sites == ("lab-2",)
-    with pytest.raises(NotAuthenticated, match="revoked"):
+    with pytest.raises(NotAuthenticated, match="was revoked"):
         joins(folder, "lab-1")
     assert joins(folder, "lab-2") == "admitted"
     for action in (revoke, renew):
@@ -176,7 +226,7 @@ def test_a_full_disk_at_any_write_leaves_the_old_members_or_the_new(
         assert "No space left" in said
         # The settings are whole: as before, or with the change.
         assert set(hub(one).sites) - {site} == set(before.sites) - {site}
-        assert set(hub(one).revoked) <= {site}
+        assert set(before.certificates) - {site} <= set(hub(one).certificates)
         if hub(one) == before:
             change(one, site)
     assert fault > 1
@@ -188,6 +238,8 @@ def test_the_authority_keeps_its_own_key_alone_and_only_the_owner_can_read(folde
     root = made.project.parent
     for part in (root / "authority", *made.sites.values(), made.admin, made.coordinator):
         assert set(modes(part).values()) == {0}
+    assert len(list(root.rglob("*.key"))) == len(LABS) + 2
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
 
 def test_status_lists_days_and_states(folder, capsys):

@@ -7,9 +7,18 @@ import shutil
 
 import pytest
 
+from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.running import RoundEnd, find_record, start_command, wait_for_job
-from jigsaw_crl.federated.settings import RoundRecord, Standing
+from jigsaw_crl.federated.kits import CONTROLLER, EXECUTOR
+from jigsaw_crl.federated.running import (
+    TASK,
+    RoundEnd,
+    find_record,
+    start_command,
+    wait_for_job,
+    write_job,
+)
+from jigsaw_crl.federated.settings import RoundOptions, RoundRecord, Standing
 
 from .conftest import read_local
 
@@ -35,6 +44,39 @@ def test_a_folder_that_is_not_a_kit_is_refused_in_one_line(command, tmp_path, ca
     err = capsys.readouterr().err
     assert "is not the kit of" in err
     assert len(err.splitlines()) == 1
+
+
+# -- the job of a round ---------------------------------------------------------------------------
+
+
+def test_the_job_carries_the_options_and_no_code_and_no_path(tmp_path):
+    from jigsaw_crl.federated.components import GatherFragments
+
+    options = RoundOptions("first", min_sites=2, timeout=9)
+    job = write_job(tmp_path / "job", options)
+    assert {str(p.relative_to(job)) for p in job.rglob("*") if p.is_file()} == {
+        "app/config/config_fed_client.json", "app/config/config_fed_server.json", "meta.json",
+    }  # fmt: skip
+    config = job / "app" / "config"
+    client = json.loads((config / "config_fed_client.json").read_text())
+    server = json.loads((config / "config_fed_server.json").read_text())
+    assert client["executors"] == [{"tasks": [TASK], "executor": {"path": EXECUTOR, "args": {}}}]
+    (workflow,) = server["workflows"]
+    assert workflow["path"] == CONTROLLER
+    assert GatherFragments(**workflow["args"]).options == options
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"round_name": "../up"}, "round's name"),
+        ({"round_name": "r", "min_sites": 0}, "min_sites is 0"),
+        ({"round_name": "r", "timeout": 0}, "timeout is 0"),
+    ],
+)
+def test_impossible_options_are_refused(options, says):
+    with pytest.raises(InputError, match=says):
+        RoundOptions(**options)
 
 
 class Hanging:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.keys import generate_key, read_key_list, read_private_key
+from jigsaw_crl.federated.keys import read_key_list, read_private_key
 from jigsaw_crl.federated.signing import (
     Envelope,
     is_signed,
@@ -24,51 +24,38 @@ from jigsaw_crl.federated.signing import (
 )
 
 from ..fragment.examples import assert_one_line, fragment, fragments, mutations
+from .conftest import SITES, STUDY
 
-SITES = ("lab-1", "lab-2")
-STUDY = 'study = "reactor"\n'
-FOR = {"study": "reactor", "round_name": "first"}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Keys of two sites, and the coordinator's list of them."""
-    folder = tmp_path_factory.mktemp("keys")
-    lines = [generate_key(site, folder / f"{site}.key") for site in SITES]
-    (folder / "site-keys.toml").write_text("\n".join(['study = "reactor"', "[sites]", *lines]))
-    return folder
+ONE, OTHER = SITES[:2]
+NAMED = f'study = "{STUDY}"\n'
+FOR = {"study": STUDY, "round_name": "first"}
 
 
 @pytest.fixture(scope="module")
-def private(folder):
-    return {site: read_private_key(folder / f"{site}.key") for site in SITES}
-
-
-@pytest.fixture(scope="module")
-def keys(folder):
-    return read_key_list(folder / "site-keys.toml")
+def private(key_folder):
+    return {site: read_private_key(key_folder / f"{site}.key") for site in SITES}
 
 
 @pytest.fixture(scope="module")
 def text(private):
-    return sign_fragment(fragment(), private["lab-1"], **FOR)
+    return sign_fragment(fragment(client=ONE), private[ONE], **FOR)
 
 
 @given(
     fragments(),
     st.datetimes(datetime(2025, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC)),
 )
-def test_an_opened_fragment_is_the_one_that_was_signed(private, keys, piece, when):
-    text = sign_fragment(piece, private["lab-1"], issued_at=when, **FOR)
+def test_an_opened_fragment_is_the_one_that_was_signed(private, public_keys, piece, when):
+    text = sign_fragment(piece, private[ONE], issued_at=when, **FOR)
     signed = open_signed(
         text.encode(),
-        keys.model_copy(update={"sites": {piece.client: keys.sites["lab-1"]}}),
+        public_keys.model_copy(update={"sites": {piece.client: public_keys.sites[ONE]}}),
         "first",
     )
     assert signed.fragment.to_json() == piece.to_json()
     assert signed.site == piece.client
     assert signed.serial == (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta.resolution * 1000
-    assert (signed.envelope.study, signed.envelope.round) == ("reactor", "first")
+    assert (signed.envelope.study, signed.envelope.round) == (STUDY, "first")
     assert signed.digest == hashlib.sha256(piece.to_json().encode()).hexdigest()
     assert signed.envelope.issued_at == when.replace(microsecond=0)
     assert is_signed(text)
@@ -76,11 +63,11 @@ def test_an_opened_fragment_is_the_one_that_was_signed(private, keys, piece, whe
 
 
 @given(st.data())
-def test_a_changed_envelope_is_refused_in_one_line_or_means_the_same(text, keys, data):
+def test_a_changed_envelope_is_refused_in_one_line_or_means_the_same(text, public_keys, data):
     changed = data.draw(mutations(text))
-    before = open_signed(text, keys, "first")
+    before = open_signed(text, public_keys, "first")
     try:
-        after = open_signed(changed, keys, "first")
+        after = open_signed(changed, public_keys, "first")
     except InputError as error:
         assert_one_line(error)
         return
@@ -92,10 +79,10 @@ def test_a_changed_envelope_is_refused_in_one_line_or_means_the_same(text, keys,
     "field",
     ["site", "key", "study", "round", "issued_at", "serial", "fragment", "signature"],
 )
-def test_no_field_can_be_altered(field, text, keys):
+def test_no_field_can_be_altered(field, text, public_keys):
     envelope = json.loads(text)
     changed = {
-        "site": "lab-2",
+        "site": OTHER,
         "key": "0" * 16,
         "study": "another",
         "round": "another",
@@ -105,9 +92,9 @@ def test_no_field_can_be_altered(field, text, keys):
         "signature": base64.b64encode(bytes(64)).decode(),
     }
     assert changed[field] != envelope[field]
-    named = "lab-2" if field == "site" else "lab-1"
+    named = OTHER if field == "site" else ONE
     with pytest.raises(InputError, match=rf"client '{named}': it (was altered|is signed with)"):
-        open_signed(json.dumps(envelope | {field: changed[field]}), keys, "first")
+        open_signed(json.dumps(envelope | {field: changed[field]}), public_keys, "first")
 
 
 def shifted(seconds):
@@ -121,7 +108,7 @@ TIME = r"it was signed (in the future|at two different times)"
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda _: {"fragment": fragment(client="lab-2").to_json()}, "the site signed .* 'lab-2'"),
+        (lambda _: {"fragment": fragment(client=OTHER).to_json()}, f"the site signed .* '{OTHER}'"),
         (
             lambda x: {"fragment": json.dumps(json.loads(x.fragment), ensure_ascii=False)},
             "not as this program writes it",
@@ -132,36 +119,38 @@ TIME = r"it was signed (in the future|at two different times)"
     ],
     ids=["another client", "another spelling", "too early", "too late", "far too late"],
 )
-def test_what_a_site_may_not_sign_is_refused(change, says, text, private, keys):
+def test_what_a_site_may_not_sign_is_refused(change, says, text, private, public_keys):
     envelope = Envelope.from_text(text)
-    signed = envelope.model_copy(update=change(envelope)).signed_with(private["lab-1"])
-    with pytest.raises(InputError, match=rf"client 'lab-1': .*{says}"):
-        open_signed(signed.model_dump_json(), keys, "first")
+    signed = envelope.model_copy(update=change(envelope)).signed_with(private[ONE])
+    with pytest.raises(InputError, match=rf"client '{ONE}': .*{says}"):
+        open_signed(signed.model_dump_json(), public_keys, "first")
 
 
-def test_signing_on_the_command_line_names_study_and_round(folder, tmp_path, capsys):
+def test_signing_on_the_command_line_names_study_and_round(
+    key_folder, public_keys, tmp_path, capsys
+):
     study = tmp_path / "study"
     assert cli.run(["simulate", "--setting", "A", "--out", str(study)]) == 0
     table, out = str(next(study.glob("client-1.*"))), tmp_path / "f.json"
-    words = ["fragment", table, "-o", str(out), "--sign", str(folder / "lab-1.key")]
+    words = ["fragment", table, "-o", str(out), "--sign", str(key_folder / f"{ONE}.key")]
     assert cli.run(words) == 2
     assert "a signature is for one round of one study" in capsys.readouterr().err
-    assert cli.run([*words, "--name", "lab-1", "--study", "reactor", "--round", "first"]) == 0
-    opened = open_signed(out.read_text(), read_key_list(folder / "site-keys.toml"), "first")
-    assert opened.site == "lab-1"
+    assert cli.run([*words, "--name", ONE, "--study", STUDY, "--round", "first"]) == 0
+    opened = open_signed(out.read_text(), public_keys, "first")
+    assert opened.site == ONE
     assert cli.run(["fragment", table, "--show", "--round", "first"]) == 2
     assert "belong to --sign" in capsys.readouterr().err
 
 
-def test_a_signed_text_in_another_spelling_is_refused(text, private, keys):
+def test_a_signed_text_in_another_spelling_is_refused(text, public_keys):
     # The signature holds for each of them: it covers the fields.
     spaced = json.dumps(json.loads(text), ensure_ascii=False)
     for other in (spaced, text + "\n", "\ufeff" + text):
         assert other != text
         with pytest.raises(InputError, match="not as this program writes it") as caught:
-            open_signed(other.encode(), keys, "first")
+            open_signed(other.encode(), public_keys, "first")
         assert_one_line(caught.value)
-    assert open_signed(text, keys, "first").site == "lab-1"
+    assert open_signed(text, public_keys, "first").site == ONE
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -182,12 +171,12 @@ def test_only_the_owner_can_read_a_private_key_and_it_is_not_overwritten(tmp_pat
     ("text", "says"),
     [
         ("[sites", "not valid TOML"),
-        (STUDY + "[site]", "has no field 'sites'"),
+        (NAMED + "[site]", "has no field 'sites'"),
         ('[sites]\nlab = "ed25519:AAAA"', "has no field 'study'"),
-        (STUDY + "[sites]", "'sites'"),
-        (STUDY + '[sites]\nlab = "ed25519:AAAA"', "'sites.lab.0' .* a public key is"),
-        (STUDY + "[sites]\nlab = 3", "'sites.lab.0' .* is not valid"),
-        (STUDY + '[sites]\nlab = "ssh-ed25519 AAAA"', "'sites.lab.0' .* a public key is"),
+        (NAMED + "[sites]", "'sites'"),
+        (NAMED + '[sites]\nlab = "ed25519:AAAA"', "'sites.lab.0' .* a public key is"),
+        (NAMED + "[sites]\nlab = 3", "'sites.lab.0' .* is not valid"),
+        (NAMED + '[sites]\nlab = "ssh-ed25519 AAAA"', "'sites.lab.0' .* a public key is"),
     ],
 )
 def test_an_invalid_list_of_keys_is_refused_with_the_name_of_the_site(text, says, tmp_path):

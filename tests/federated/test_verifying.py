@@ -107,11 +107,7 @@ SIGNED, FILES = "signature of the coordinator", "files"
         (flip_verdict, {"verdicts"}),
         (
             swap_fragment,
-            {
-                "digests of the fragments",
-                "signatures of the sites",
-                "fragment client-1.signed.json",
-            },
+            {"signatures of the sites", "log of used fragments", "fragment client-1.signed.json"},
         ),
         (
             lambda d: d["provenance"]["signatures"]["client-2"].update(round="second"),
@@ -124,10 +120,6 @@ SIGNED, FILES = "signature of the coordinator", "files"
         (
             lambda d: d["provenance"]["log"].update(hash="0" * 64),
             {"log of used fragments"},
-        ),
-        (
-            lambda d: d["provenance"]["digests"].update({"client-2": "0" * 64}),
-            {"digests of the fragments", "log of used fragments"},
         ),
         (lambda d: d["provenance"].update(round="second"), {"signatures of the sites"}),
     ],
@@ -183,8 +175,10 @@ def test_a_coordinator_cannot_sign_what_does_not_follow_from_the_fragments(chang
     assert (checks[SIGNED], checks["verdicts"]) in (("ok", "failed"), ("failed", "ok"))
 
 
-@pytest.mark.parametrize("name", ["report.html", "order.csv", "hasse.graphml", "notes.txt"])
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(
+    ("name", "again"),
+    [("report.html", False), ("report.html", True), ("order.csv", True), ("notes.txt", True)],
+)
 def test_a_falsified_file_is_refused_signed_again_or_not(name, again, made, capsys):
     path = made / "result" / name
     path.write_text(path.read_text().replace("1.00", "0.00") + " " if path.exists() else "trust us")
@@ -212,15 +206,11 @@ def test_a_folder_that_holds_an_unfinished_write_is_refused(stage, made, capsys)
 
 def test_a_coordinator_that_signs_a_changed_result_cannot_sign_for_the_sites(made, capsys):
     edit(made, swap_fragment)
-    sign_result(made / "result", read_private_key(made / "coordinator.key"))
-    _, checks, _ = verify(made, capsys)
-    assert checks["signature of the coordinator"] == "ok"
-    assert checks["signatures of the sites"] == "failed"
-
-
-def test_a_signature_of_another_key_is_refused(made, capsys):
-    sign_result(made / "result", read_private_key(made / "client-1.key"))
-    assert verify(made, capsys)[1]["signature of the coordinator"] == "failed"
+    for key, signed in (("coordinator", "ok"), ("client-1", "failed")):
+        sign_result(made / "result", read_private_key(made / f"{key}.key"))
+        _, checks, _ = verify(made, capsys)
+        assert checks[SIGNED] == signed
+        assert checks["signatures of the sites"] == "failed"
 
 
 def test_without_keys_nothing_is_verified(made, capsys):
@@ -254,13 +244,6 @@ def live_round(made, settings, change=lambda fragment: fragment):
     return result
 
 
-def test_the_result_of_a_live_round_can_be_verified_too(made, settings, capsys):
-    live_round(made, settings)
-    code, checks, _ = verify(made, capsys)
-    assert code == 0
-    assert set(checks.values()) == {"ok"}
-
-
 def test_what_a_killed_process_leaves_of_an_unsigned_file_spoils_no_verification(made, capsys):
     for name in (".signature.json-0123456789ab", ".round.json-ba9876543210"):
         (made / "result" / name).write_text("{")
@@ -270,7 +253,7 @@ def test_what_a_killed_process_leaves_of_an_unsigned_file_spoils_no_verification
     assert verify(made, capsys)[0] == 2
 
 
-@pytest.mark.parametrize("check", ["missing-site", "refused-site", "label-spelling"])
+@pytest.mark.parametrize("check", ["nothing", "missing-site", "refused-site", "label-spelling"])
 def test_a_site_that_sends_findings_of_the_coordinator_spoils_no_verification(
     check, made, settings, capsys
 ):

@@ -29,6 +29,7 @@ from jigsaw_crl.assembly.panel import DISAGREEMENT
 from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
 from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, SURE, YES, Decided, Why, decide
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
@@ -115,9 +116,10 @@ class Falls:
 
     Without client k the log Bayes factor of a pair changes by δ, and the log-odds of the pair by as
     much: those of its probability, or where that is too near to certainty to be known, those of its
-    evidence. A pair that no other client saw has no evidence left: it stands only if decided pairs
-    imply it. The same holds if no other client saw two directions of the descendant. The rule of a
-    verdict is then applied again.
+    evidence. A verdict is one claim with all that follows from it: what is left against pairs that
+    would be decided otherwise without it counts against it (`_together`). A pair that no other
+    client saw has no evidence left: it stands only if decided pairs imply it. The same holds if no
+    other client saw two directions of the descendant. The rule of a verdict is then applied again.
 
     Parameters
     ----------
@@ -134,10 +136,7 @@ class Falls:
         log_factor: FloatArray,
         verdicts: npt.NDArray[np.int8],
     ) -> None:
-        odds = logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
-        by_evidence = log_factor - PAIR_COST
-        odds = np.where(verdicts == YES, np.maximum(odds, by_evidence), odds)
-        self.odds = np.where(verdicts == NO, np.minimum(odds, by_evidence), odds)
+        self.odds = logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
         self.evidence, self.log_factor, self.verdicts = evidence, log_factor, verdicts
         # Equal weights for the visible effect scales, next to none for an invisible one.
         n = evidence.n_scales
@@ -181,8 +180,11 @@ class Falls:
         `at` are the places of some labels, if nothing outside them is to imply anything.
         """
         verdicts = self.verdicts[at]
-        chance = expit(self.odds[at] + np.where(heard, change, 0.0))
         evidence = np.where(heard, self.log_factor[at] + change, 0.0)
+        together, odds = _together(evidence, verdicts), self.odds[at] + np.where(heard, change, 0.0)
+        odds = np.where(verdicts == YES, np.maximum(odds, together), odds)
+        chance = expit(np.where(verdicts == NO, np.minimum(odds, together), odds))
+        evidence = np.where(together * evidence > 0, evidence, 0.0)
         # What is open implies nothing.
         is_open = verdicts == OPEN
         chance[is_open], evidence[is_open] = 0.5, 0.0
@@ -255,6 +257,26 @@ class Falls:
                 after = rest.log_factor(self.shares, self.leans[rows])
                 changes[size, rows] = after - self.now[rows]
         return changes
+
+
+def _together(log_factor: FloatArray, verdicts: npt.NDArray[np.int8]) -> FloatArray:
+    """Log-odds of every decided pair with all that follows from it, by the evidence alone, (p, p).
+
+    If a is an ancestor of d, so are the ancestors of a of the descendants of d; if it is not, no
+    descendant of a is an ancestor of an ancestor of d. The strongest evidence against one such pair
+    counts against the verdict. Evidence for them does not count: they may hold without it.
+    """
+    own, eye = log_factor - PAIR_COST, np.eye(len(verdicts), dtype=bool)
+    path = (verdicts == YES) | eye
+    against = np.where(verdicts == YES, np.minimum(own, 0.0), 0.0)
+    against = np.array([against[above].min(axis=0) for above in path.T])
+    against = np.array([against[:, below].min(axis=1) for below in path]).T
+    # Pairs that the others would decide are steps of a chain too.
+    path = transitive_closure(path | (own > SURE)) | eye
+    counter = np.where(verdicts == YES, 0.0, np.maximum(own, 0.0))
+    counter = np.array([counter[below].max(axis=0) for below in path])
+    counter = np.array([counter[:, above].max(axis=1) for above in path.T]).T
+    return np.asarray(own + np.where(verdicts == YES, against, counter))
 
 
 def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]) -> Decided:

@@ -40,7 +40,6 @@ from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.kits import certificate_digest
 from jigsaw_crl.federated.running import ANSWER, META_AGAIN, META_ROUND, META_STATE, ROUND, TASK
 from jigsaw_crl.federated.settings import (
-    CoordinatorSettings,
     RoundOptions,
     check_name,
     coordinator_settings,
@@ -296,35 +295,27 @@ class Guard(FLComponent):
 
 
 def watch(manager: Any, local: Path) -> None:
-    """Have NVFlare's client manager admit a site or an admin only after `admit` has.
+    """Have NVFlare's client manager admit nobody whose certificate is not the one that is listed.
 
-    NVFlare then checks that the authority signed the certificate, and that the site has its key.
+    The coordinator lists the newest certificate of a site, so a stolen kit is of no use after
+    `renew`, and none of a site that was revoked. NVFlare then checks that the authority signed the
+    certificate, and that the site has its key.
     """
     authenticate = manager.authenticate
 
     def checked(request: Message, fl_ctx: FLContext) -> Any:
-        name = request.get_header(CellMessageHeaderKeys.CLIENT_NAME)
+        name = str(request.get_header(CellMessageHeaderKeys.CLIENT_NAME))
         try:
-            certificate = request.payload.get(IdentityChallengeKey.CERT)
-            admit(name, certificate, coordinator_settings(local))
-        except NotAuthenticated:
-            raise
-        except Exception as error:  # NVFlare would go on after any other
-            raise NotAuthenticated(f"{str(name)[:80]!r} is not admitted: {error}") from error
+            shown = certificate_digest(request.payload.get(IdentityChallengeKey.CERT))
+            listed = coordinator_settings(local).certificates.get(name)
+        except Exception as error:  # NVFlare would go on after any other than its own
+            raise NotAuthenticated(f"{name[:80]!r} is not admitted: {error}") from error
+        if shown != listed:
+            why = "is not its newest" if listed else "is not listed: the site was revoked"
+            raise NotAuthenticated(f"the certificate of {name[:80]!r} {why}")
         return authenticate(request, fl_ctx)
 
     manager.authenticate = checked
-
-
-def admit(site: object, certificate: bytes, settings: CoordinatorSettings) -> None:
-    """Raise NVFlare's `NotAuthenticated` for a site that was revoked, or has an old certificate.
-
-    The list names the newest certificate of a site, so a stolen kit is of no use after `renew`.
-    """
-    if site in settings.revoked:
-        raise NotAuthenticated(f"the site {site!r} was revoked")
-    if certificate_digest(certificate) != settings.certificates.get(str(site)):
-        raise NotAuthenticated(f"the certificate of {str(site)[:80]!r} is not its newest")
 
 
 def keep_listed(wanted: dict[str, Any], local: Path) -> None:

@@ -13,15 +13,18 @@ import importlib.util
 import io
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable, writable, write_text
 from jigsaw_crl.federated.settings import COORDINATOR_FILE, SITE_FILE, check_name
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 CONTROLLER = "jigsaw_crl.federated.components.GatherFragments"
 EXECUTOR = "jigsaw_crl.federated.components.SendFragment"
@@ -249,10 +252,16 @@ def _give_time(kit: Path) -> None:
 
 def certificate_digest(pem: bytes) -> str:
     """SHA-256 of the first certificate of a text in PEM, in hexadecimal."""
-    from cryptography import x509  # an optional dependency
-    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.hashes import SHA256  # an optional dependency
 
-    return x509.load_pem_x509_certificate(pem).fingerprint(SHA256()).hex()
+    return certificate(pem).fingerprint(SHA256()).hex()
+
+
+def certificate(pem: bytes) -> Certificate:
+    """The first certificate of a text in PEM."""
+    from cryptography.x509 import load_pem_x509_certificate  # an optional dependency
+
+    return load_pem_x509_certificate(pem)
 
 
 def check_hardened(kit: Path) -> None:
@@ -308,12 +317,9 @@ def set_storage_paths(kit: Path) -> None:
 # -- sites join and leave, certificates are renewed -----------------------------------------------
 
 
-def days_left(certificate: bytes) -> int:
+def days_left(pem: bytes) -> int:
     """Whole days until a certificate in PEM expires; negative if it has expired."""
-    from cryptography import x509  # an optional dependency
-
-    end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-    return (end - datetime.now(UTC)).days
+    return (certificate(pem).not_valid_after_utc - datetime.now(UTC)).days
 
 
 def members(folder: Path) -> list[Member]:
@@ -328,7 +334,7 @@ def members(folder: Path) -> list[Member]:
         path = folder / "kits" / name / "startup" / base
         days = days_left(path.read_bytes()) if path.is_file() else None
         state = "listed" if name in listed["sites"] else "not listed"
-        state = "revoked" if name in listed.get("revoked", ()) else state
+        state = state if _is_admitted(listed, name) else "revoked"
         found.append(Member(name, kind, days, state if kind == "site" else ""))
     return found
 
@@ -345,13 +351,9 @@ def add_site(folder: Path, site: str) -> Path:
             path=folder,
         )
     new = _site_entry(site)
-    kit = folder / "kits" / site
-    with _new_kit(folder, project, new) as made:
-        # An attempt that failed may have left one; the project, written last, does not name it.
-        shutil.rmtree(kit, ignore_errors=True)
-        shutil.move(made, kit)
-    _harden_site(kit)
-    _restrict(kit)
+    # An attempt that failed may have left a kit; the project, written last, does not name it.
+    shutil.rmtree(folder / "kits" / site, ignore_errors=True)
+    kit = _put_kit(folder, project, new)
     sites = [*(one for one in listed["sites"] if one != site), site]
     _save(file, {**listed, "sites": sites}, pinned=kit)
     project["participants"].append(new)
@@ -374,19 +376,9 @@ def renew(folder: Path, name: str) -> Path:
         raise InputError(
             f"the federation has no participant {name!r}", f"It has {known}.", path=folder
         )
-    if name in listed.get("revoked", ()):
+    if own["type"] == "client" and not _is_admitted(listed, name):
         raise InputError(f"the site {name!r} was revoked", "Add it under a new name.", path=folder)
-    with _new_kit(folder, project, own) as made:
-        if own["type"] == "server":
-            _give_time(made)
-        if kit.is_dir():
-            shutil.rmtree(kit / "startup", ignore_errors=True)
-            shutil.move(made / "startup", kit / "startup")
-        else:
-            shutil.move(made, kit)
-            if own["type"] == "client":
-                _harden_site(kit)
-    _restrict(kit)
+    _put_kit(folder, project, own)
     if own["type"] != "server":
         _save(file, listed, pinned=kit)
     return kit / "startup"
@@ -395,32 +387,50 @@ def renew(folder: Path, name: str) -> Path:
 def revoke(folder: Path, site: str) -> None:
     """Take a site off the coordinator's list for good: it cannot connect and is never asked."""
     _, file, listed = _opened(folder)
-    revoked = listed.get("revoked", [])
-    if site in revoked:
-        raise InputError(f"the site {site!r} was revoked already", "Nothing is to do.", path=folder)
-    if site not in listed["sites"]:
+    sites = [one for one in listed["sites"] if one != site]
+    if len(sites) == len(listed["sites"]):
         raise InputError(
-            f"the coordinator does not list a site {site!r}",
-            f"It lists {', '.join(listed['sites'])}.",
+            f"the coordinator does not list a site {site!r}, or it was revoked",
+            f"It lists {', '.join(sites)}.",
             path=folder,
         )
-    sites = [one for one in listed["sites"] if one != site]
     if not sites:
         raise InputError("it is the last site", "Add another one first.", path=folder)
-    _save(file, {**listed, "sites": sites, "revoked": [*revoked, site]})
+    known = listed.get("certificates", {})
+    admitted = {name: x for name, x in known.items() if name != site}
+    _save(file, {**listed, "sites": sites, "certificates": admitted})
 
 
-@contextlib.contextmanager
-def _new_kit(folder: Path, project: dict[str, Any], own: dict[str, Any]) -> Iterator[Path]:
-    """A new kit of one participant; the other kits that NVFlare makes are thrown away."""
+def _is_admitted(listed: dict[str, Any], name: str) -> bool:
+    """Does the coordinator list a certificate of this participant?"""
+    return name in listed.get("certificates", ())
+
+
+def _put_kit(folder: Path, project: dict[str, Any], own: dict[str, Any]) -> Path:
+    """Make the kit of a participant, or if there is one, its `startup` folder anew.
+
+    The other kits that NVFlare makes are thrown away.
+    """
+    kit = folder / "kits" / str(own["name"])
     base = [one for one in project["participants"] if one["type"] in ("server", "admin")]
     plan = {**project, "participants": base if own in base else [*base, own]}
     with writable(folder, "the kits"):
         made = _provision(plan, folder / "authority")
         try:
-            yield made / own["name"]
+            new = made / own["name"]
+            if own["type"] == "server":
+                _give_time(new)
+            if kit.is_dir():
+                shutil.rmtree(kit / "startup", ignore_errors=True)
+                shutil.move(new / "startup", kit / "startup")
+            else:
+                shutil.move(new, kit)
+                if own["type"] == "client":
+                    _harden_site(kit)
         finally:
             shutil.rmtree(made, ignore_errors=True)
+    _restrict(kit)
+    return kit
 
 
 def _opened(folder: Path) -> tuple[dict[str, Any], Path, dict[str, Any]]:

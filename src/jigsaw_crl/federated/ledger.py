@@ -187,7 +187,7 @@ class Ledger:
             for line, head in zip(self.lines, self.heads[1:], strict=True)
             if line.round == round_name and digests.get(line.site) == line.digest
         ]
-        found = {"round": round_name, "digests": digests, "log": ours[-1]._asdict()}
+        found: dict[str, Any] = {"round": round_name, "log": ours[-1]._asdict()}
         if study is not None:
             signed = {one.site: one.envelope.about() for one in used if one.envelope is not None}
             found |= {"study": study, "signatures": signed}

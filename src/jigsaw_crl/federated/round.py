@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import RLock
 
 from jigsaw_crl.assembly import conclude
 from jigsaw_crl.assembly.order import Method, Options
@@ -102,15 +103,17 @@ def _unanswered(settings: CoordinatorSettings, name: str) -> RoundRecord:
 
 @dataclass
 class Gathering:
-    """A round in progress: its answers by site, and why others have none or cannot answer."""
+    """A round in progress: the fragments that it has, and how each site stands.
+
+    Answers and lost processes are told by different threads.
+    """
 
     settings: CoordinatorSettings
     rules: Rules
-    accepted: dict[str, Received] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
-    kept: dict[str, Received] = field(default_factory=dict)
+    standings: dict[str, Standing]
+    fragments: dict[str, Received] = field(default_factory=dict)
     started_at: str = field(default_factory=now)
+    lock: RLock = field(default_factory=RLock)
 
     @classmethod
     def open(
@@ -123,7 +126,11 @@ class Gathering:
         _check_known(settings, log, None if keys is None else keys.study)
         log.check_round(round_name, again=again)
         limits = (settings.most_bytes, settings.most_labels)
-        gathering = cls(settings, Rules(round_name, log, *limits, keys))
+        rules, sites = (
+            Rules(round_name, log, *limits, keys),
+            _unanswered(settings, round_name).sites,
+        )
+        gathering = cls(settings, rules, sites)
         gathering._record().save(gathering.folder)
         return gathering
 
@@ -136,56 +143,51 @@ class Gathering:
 
     def receive(self, site: str, text: object) -> Standing:
         """Check an answer, and keep it if it is accepted."""
-        if site not in self.settings.sites:
+        if site not in self.standings:
             return Standing(state="refused", why="it is not one of this federation's sites")
         try:
             accepted = check_answer(text, site, self.rules)
             write_text(self.folder / ANSWERS / f"{site}.json", str(text))
         except InputError as error:
             return self.refuse(site, f"{error.what}. {error.remedy}")
-        self.refused.pop(site, None)
-        self.accepted[site] = accepted
-        self._record().save(self.folder)
-        return self._standing(site)
+        return self._stands(site, Standing(state="received"), accepted)
 
     def refuse(self, site: str, why: str) -> Standing:
         """Note that a site's answer is refused, and why."""
-        self.accepted.pop(site, None)
-        self.refused[site] = why
-        self._record().save(self.folder)
-        return self._standing(site)
+        return self._stands(site, Standing(state="refused", why=why))
 
     def lose(self, site: str, why: str) -> None:
         """Note that a site cannot answer any more, and why; an answer that it gave still counts."""
-        if site in self.settings.sites:
-            self.lost[site] = why
-            self._record().save(self.folder)
+        with self.lock:
+            if self.waits_for([site]):
+                self._stands(site, Standing(state="missing", why=why))
 
     def waits_for(self, sites: Iterable[str]) -> bool:
         """Can one of these sites still answer?"""
-        return not set(sites) <= {*self.accepted, *self.refused, *self.lost}
+        return any(self.standings.get(site) == Standing(state="missing") for site in sites)
 
-    def _standing(self, site: str) -> Standing:
-        if site in self.accepted:
-            return Standing(state="received")
-        if site in self.refused:
-            return Standing(state="refused", why=self.refused[site])
-        if site in self.kept:
-            return Standing(state="kept")
-        return Standing(state="missing", why=self.lost.get(site, ""))
+    def _stands(self, site: str, standing: Standing, given: Received | None = None) -> Standing:
+        """Note how a site stands, with its fragment if it has an accepted one."""
+        with self.lock:
+            self.standings[site] = standing
+            self.fragments.pop(site, None)
+            if given is not None:
+                self.fragments[site] = given
+            self._record().save(self.folder)
+        return standing
 
     def _record(self) -> RoundRecord:
-        sites = {site: self._standing(site) for site in self.settings.sites}
+        sites = {site: self.standings[site] for site in self.settings.sites}
         return RoundRecord(round=self.rules.round_name, started_at=self.started_at, sites=sites)
 
     def _keep(self) -> None:
         """Take valid answers from an interrupted run, of sites that did not answer in this one."""
         for site in self.settings.sites:
             path = self.folder / ANSWERS / f"{site}.json"
-            if site in self.accepted or site in self.refused or not path.is_file():
-                continue
-            with suppress(OSError, ValueError):  # unreadable, not UTF-8, or an InputError
-                self.kept[site] = check_answer(path.read_text("utf-8"), site, self.rules)
+            if self.standings[site].state == "missing" and path.is_file():
+                with suppress(OSError, ValueError):  # unreadable, not UTF-8, or an InputError
+                    kept = check_answer(path.read_text("utf-8"), site, self.rules)
+                    self._stands(site, Standing(state="kept"), kept)
 
     # -- the result -------------------------------------------------------------------------------
 
@@ -211,8 +213,8 @@ class Gathering:
 
     def _finish(self, log: Ledger, min_sites: int, method: Method) -> Result:
         self.rules = replace(self.rules, log=log)
-        for site, accepted in list(self.accepted.items()):
-            if log.overtook(site, accepted.serial):
+        for site, one in list(self.fragments.items()):
+            if log.overtook(site, one.serial):
                 self.refuse(site, "its fragment is stale: a newer one has been used")
         self._keep()
         used = self._within_limits()
@@ -249,8 +251,7 @@ class Gathering:
 
     def _within_limits(self) -> list[Received]:
         """The fragments to use, after refusing those that bring the most labels that few have."""
-        usable = self.kept | self.accepted
-        used = [usable[site] for site in self.settings.sites if site in usable]
+        used = [self.fragments[site] for site in self.settings.sites if site in self.fragments]
         while used:
             counts = Counter(x for one in used for x in one.fragment.labels)
             if len(counts) * (len(counts) - 1) <= self.settings.most_pairs:

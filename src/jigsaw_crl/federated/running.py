@@ -28,6 +28,7 @@ from jigsaw_crl.federated.kits import (
     EXECUTOR,
     ORGANISATION,
     WARNING_DAYS,
+    certificate,
     check_hardened,
     days_left,
     require_nvflare,
@@ -137,7 +138,7 @@ def start_command(kit: Path) -> list[str]:
         more = f"client_outcome_wait_timeout={_OUTCOME_TIMEOUT}"
     elif (startup / "fed_client.json").is_file():
         program, config = f"{_NVFLARE}.client.client_train", "fed_client.json"
-        more = f"uid={_common_name(startup / 'client.crt')}"
+        more = f"uid={_name_of_site(startup / 'client.crt')}"
     else:
         raise InputError(
             "this is not the kit of a coordinator or a site",
@@ -149,18 +150,16 @@ def start_command(kit: Path) -> list[str]:
     return [*start, "--set", *settings]
 
 
-def _common_name(certificate: Path) -> str:
-    from cryptography import x509  # an optional dependency
+def _name_of_site(path: Path) -> str:
+    """The common name in a site's certificate: the folder of its kit may have another one."""
+    from cryptography.x509 import NameOID  # an optional dependency
 
-    with readable(certificate):
-        pem = certificate.read_bytes()
+    with readable(path):
+        pem = path.read_bytes()
     try:
-        subject = x509.load_pem_x509_certificate(pem).subject
-        return str(subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value)
+        return str(certificate(pem).subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
     except (IndexError, ValueError):
-        raise InputError(
-            "this is not a certificate", "Copy the kit again.", path=certificate
-        ) from None
+        raise InputError("this is not a certificate", "Copy the kit again.", path=path) from None
 
 
 # -- rounds ---------------------------------------------------------------------------------------

@@ -180,10 +180,10 @@ class CoordinatorSettings(Document):
         'with "keys", "sign", "most_bytes", "most_labels", "most_pairs" and "witnesses" if needed.'
     )
 
-    # All sites that take part, and those that may not connect any more.
+    # All sites that take part.
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
-    revoked: Annotated[tuple[str, ...], AfterValidator(_check_sites)] = ()
-    # SHA-256 of the certificate with which each site and admin may connect: the newest.
+    # SHA-256 of the certificate with which each site and admin may connect: the newest. A site that
+    # was revoked has none.
     certificates: Annotated[dict[str, str], Field(default_factory=dict)]
     # Folder with one result folder per round.
     results: _Path

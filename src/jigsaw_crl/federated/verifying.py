@@ -1,9 +1,9 @@
 """Sign a result, and check one that somebody else made.
 
-A result names the digests of the fragments it rests on, and holds these fragments. So a reader can
-check that the digests are right, that each site signed its fragment for this study and round, that
-the coordinator signed every file of the folder and logged the fragments, that all that
-`result.json` says follows from the fragments, and that the other files say the same.
+A result holds the fragments it rests on. So a reader can check that each site signed its fragment
+for this study and round, that the coordinator signed every file of the folder and logged the
+fragments, that all that `result.json` says follows from the fragments, and that the other files say
+the same.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def verify_result(
     log: Path | None = None,
     recompute: bool = True,
 ) -> Verification:
-    """Check the digests, signatures, log, verdicts and files of a result.
+    """Check the signatures, log, verdicts and files of a result.
 
     `keys` has the public keys of the sites and of the coordinator, `fragments` are files that the
     result should rest on, usually a site's own, and `log` is the coordinator's log. The fragments
@@ -131,7 +131,6 @@ def verify_result(
     digests = _digests_of(folder)
     result = load_result(folder)
     checks = [
-        _check_digests(result),
         *(_check_own(result, path) for path in fragments),
         _check_sites(result, keys),
         _check_coordinator(folder, result, digests, keys),
@@ -158,20 +157,6 @@ def _judged(what: str, faults: Iterable[str], passed: str) -> Check:
     """Failed with the faults, or ok if there are none."""
     said = "; ".join(faults)
     return Check(what, "failed", said) if said else Check(what, "ok", passed)
-
-
-def _check_digests(result: Result) -> Check:
-    what = "digests of the fragments"
-    named = result.provenance.get("digests")
-    if not isinstance(named, dict):
-        return Check(what, "not checked", "the result names none")
-    faults = [f"no fragment of {site!r}" for site in sorted(set(named) - set(result.fragments))]
-    faults += [
-        f"the fragment of {site!r} is not the one named"
-        for site, piece in result.fragments.items()
-        if named.get(site) != fragment_digest(piece)
-    ]
-    return _judged(what, faults, f"{len(named)} of {len(named)} agree")
 
 
 def _check_own(result: Result, path: Path) -> Check:
@@ -247,8 +232,8 @@ def _check_log(result: Result, log: Path | None) -> Check:
     what = _LOG
     if log is None:
         return Check(what, "not checked", "no log was given")
-    head, named = result.provenance.get("log"), result.provenance.get("digests")
-    if not isinstance(head, dict) or not isinstance(named, dict):
+    head = result.provenance.get("log")
+    if not isinstance(head, dict):
         return Check(what, "failed", "the result names no log")
     try:
         known, ledger = Head(int(head["entries"]), str(head["hash"])), Ledger.read(log)
@@ -258,8 +243,8 @@ def _check_log(result: Result, log: Path | None) -> Check:
     logged = {(line.site, line.digest) for line in ledger.lines[: known.entries]}
     faults = [
         f"the fragment of {site!r} is not in the log"
-        for site, digest in named.items()
-        if (site, digest) not in logged
+        for site, piece in result.fragments.items()
+        if (site, fragment_digest(piece)) not in logged
     ]
     return _judged(what, faults, f"unbroken, {known.entries} lines")
 

@@ -93,7 +93,7 @@ def _end_process(*_):
 @pytest.mark.slow
 def test_a_killed_worker_raises_an_input_error():
     with pytest.raises(InputError, match="a worker process was killed"):
-        list(reproduce._results(_end_process, [(1,), (2,)], 2, "test"))
+        reproduce._results(_end_process, [(1,), (2,)], 2, "test")
 
 
 def test_every_method_gets_the_same_data(tmp_path, monkeypatch):

@@ -71,10 +71,7 @@ def test_layers_have_edges_from_the_layer_before_only():
 
 
 def test_a_world_has_the_graph_and_the_strength_asked_for():
-    strong, weak = (
-        random_world(10, 2, 0.8, seed=7, graph="tree", strength=s, shuffle=False)
-        for s in (1.0, 0.4)
-    )
+    strong, weak = (random_world(10, 2, 0.8, seed=7, graph="tree", strength=s) for s in (1.0, 0.4))
     assert np.allclose(weak.sem.A, 0.4 * strong.sem.A)
     assert (strong.sem.A != 0).sum() == 9
     assert np.abs(strong.sem.A).max() <= 1

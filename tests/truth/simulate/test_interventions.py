@@ -27,37 +27,35 @@ def test_every_protocol_changes_its_target_as_described(kind):
     others = np.delete(np.arange(world.n_latent), node)
     assert np.array_equal(after.A[others], before.A[others])
     assert np.array_equal(after.variances[others], before.variances[others])
-    moved = after.A[node] - before.A[node]
     parents = before.A[node] != 0
-    assert not moved[~parents].any()
-    low, high = world.intervention.range
-    if kind in ("paper", "weak", "strong"):
-        assert ((moved[parents] >= low) & (moved[parents] <= high)).all()
-        assert low <= after.variances[node] - 1 <= high
-    elif kind == "shrink":
-        assert np.allclose(after.A[node], before.A[node] / 2)
-        assert after.variances[node] == 0.25
-    elif kind == "mild":
-        ratio = after.A[node, parents] / before.A[node, parents]
-        assert ((ratio >= 0.3) & (ratio <= 0.7)).all()
-        assert after.variances[node] == 1
-    elif kind == "knock-down":
-        covariance = before.covariance()[node, node]
-        assert np.allclose(after.covariance()[node, node], covariance / 2)
-        assert np.allclose(after.mean()[node], -np.sqrt(covariance / 2))
-    elif kind == "hard":
-        assert not after.A[node].any()
-        assert 0.25 <= after.variances[node] <= 4
-    elif kind == "set":
-        assert not after.A[node].any()
-        assert np.allclose(after.variances[node], 0.49 * before.covariance()[node, node])
-    elif kind.startswith("hard"):
-        assert not after.A[node].any()
-        assert after.variances[node] == 1 if kind == "hard-keep" else after.variances[node] >= 3
-    else:
-        assert not moved.any()
-        assert (after.variances[node] > 1) == ("noise" in kind)
-        assert (after.means[node] > 0) == ("mean" in kind)
+    assert not after.A[node, ~parents].any()
+    moved, kept = (
+        f(after.A[node, parents], before.A[node, parents]) for f in (np.subtract, np.divide)
+    )
+    noise, mean, spread = after.variances[node], after.means[node], before.covariance()[node, node]
+    (low, high), fall = world.intervention.range, after.mean()[node] / np.sqrt(spread)
+
+    def drawn(x):
+        return bool(((x >= low) & (x <= high)).all())
+
+    is_so = {
+        **dict.fromkeys(
+            ("paper", "weak", "strong"), drawn(moved) and drawn(noise - 1) and not mean
+        ),
+        "shrink": np.allclose(kept, 0.5) and noise == 0.25,
+        "mild": drawn(kept) and noise == 1,
+        "knock-down": np.allclose(
+            [after.covariance()[node, node] / spread, fall], [0.5, -(0.5**0.5)]
+        ),
+        "hard": not kept.any() and 0.25 <= noise <= 4,
+        "set": not kept.any() and np.isclose(noise, 0.49 * spread),
+        "hard-keep": not kept.any() and noise == 1,
+        "hard-replace": not kept.any() and noise >= 3,
+        "noise-only": not moved.any() and noise > 1 and mean == 0,
+        "mean-only": not moved.any() and noise == 1 and mean > 0,
+        "mean-noise": not moved.any() and noise > 1 and mean > 0,
+    }
+    assert is_so[kind]
 
 
 @pytest.mark.parametrize("penetrance", [1.0, 0.6])

@@ -8,7 +8,7 @@ signature; all get the same data.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import cache
 from hashlib import sha256
@@ -20,14 +20,13 @@ from typing import Any
 import pandas as pd
 from joblib import Memory, Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl
 from jigsaw_crl import baseline
 from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.base.files import writable, write_text
+from jigsaw_crl.base.terminal import counted, working
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.pipeline import recover
 from jigsaw_crl.truth.experiments.pages import Pages, summarise, write_pages
@@ -186,15 +185,14 @@ def _tau(task: Task, found: pd.DataFrame) -> float | None:
 
 def _results(
     function: Callable[..., Any], calls: list[tuple[Any, ...]], workers: int, what: str
-) -> Iterator[Any]:
+) -> list[Any]:
     """The results of independent calls, in their order; progress goes to stderr."""
     # Batches of one: calls differ a thousandfold in cost, and each result is kept at once.
     parallel = Parallel(n_jobs=workers, return_as="generator", batch_size=1)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     try:
-        with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        with working(f"reproduce {what}"):
             results = parallel(delayed(function)(*given) for given in calls)
-            yield from bar.track(results, total=len(calls), description=f"reproduce {what}")
+            return list(counted(results, len(calls)))
     except TerminatedWorkerError as error:
         raise InputError(
             f"a worker process was killed ({str(error)[:200]})",

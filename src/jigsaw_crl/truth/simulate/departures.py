@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,25 +19,18 @@ from jigsaw_crl.truth.simulate.sem import SEM
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate.world import World
 
-T = TypeVar("T")
-
-# Numbers behind the seed for the choice of a site, of labels and of edges.
-_PLACE, _LABELS, _EDGES = 108, 109, 110
-
 
 @dataclass(frozen=True)
 class DepartureKind:
     """What one kind of departure does (its size in capitals), and which sizes it can have.
 
-    `second` is its second number unless another is given, 0 if it has none. A departure of one site
-    concerns a client that is chosen at random, unless clients are named.
+    `second` is its second number unless another is given, 0 if it has none.
     """
 
     what: str
     fits: Callable[[float], bool]
     sizes: str
     second: float = 0.0
-    one_site: bool = False
 
 
 _SHARE = (lambda x: 0 <= x <= 1, "from 0 to 1")
@@ -98,13 +91,11 @@ DEPARTURES: dict[str, DepartureKind] = {
         "COUNT labels of one site are exchanged among each other",
         lambda x: x >= 2 and x == int(x),
         "a whole number, at least 2",
-        one_site=True,
     ),
     "lacks-edge": DepartureKind(
         "one site lacks COUNT edges between its latents",
         lambda x: x >= 1 and x == int(x),
         "a whole number, at least 1",
-        one_site=True,
     ),
 }
 
@@ -232,50 +223,52 @@ def site(world: World, k: int, departures: Iterable[Departure | str]) -> Site:
         raise InputError(f"the system is {world.system} already", "Keep one.", client=name)
     if {"t-noise", "lognormal-noise"} <= own.keys():
         raise InputError("noise cannot be both t and lognormal", "Keep one.", client=name)
-    means, lacks = dict[str, str](), list[tuple[str, str]]()
-    if "other-label" in own:
-        # Their interventions are exchanged in a circle.
-        chosen = _choice(world, k, _LABELS, _labels(world, k), own["other-label"], "labels")
-        means = dict(zip(chosen, chosen[1:] + chosen[:1], strict=True))
-    if "lacks-edge" in own:
-        lacks = _choice(world, k, _EDGES, _edges(world, k), own["lacks-edge"], "edges")
-    return Site(own, means, tuple(lacks))
+    labels, edges = (_chosen(world, k, own.get(kind), kind) for kind in _PARTS)
+    # The interventions of exchanged labels go round in a circle.
+    return Site(own, dict(zip(labels, labels[1:] + labels[:1], strict=True)), tuple(edges))
+
+
+def _labels(world: World, k: int) -> list[Any]:
+    return [world.names[node] for node in world.view(k).nodes]
+
+
+def _edges(world: World, k: int) -> list[Any]:
+    """Edges (cause, effect) between the latents of a client."""
+    own = set(world.view(k).nodes.tolist())
+    found = np.argwhere(world.sem.A).tolist()
+    return [(world.names[j], world.names[i]) for i, j in found if i in own and j in own]
+
+
+# What of a client the departures of one site concern, what it is called, and the number behind the
+# seed of the choice.
+_PARTS: dict[str, tuple[Callable[[World, int], list[Any]], str, int]] = {
+    "other-label": (_labels, "labels", 109),
+    "lacks-edge": (_edges, "edges", 110),
+}
+# The same of the site.
+_PLACE = 108
 
 
 def _place(world: World, departure: Departure) -> list[str]:
     """The clients that a departure without named clients concerns."""
     names = [view.name for view in world.views]
-    if not DEPARTURES[departure.name].one_site:
+    if departure.name not in _PARTS:
         return names
-    possible = _labels if departure.name == "other-label" else _edges
+    possible, *_ = _PARTS[departure.name]
     able = [k for k in range(world.n_clients) if len(possible(world, k)) >= departure.size]
     if not able:
         raise InputError(
             f"{departure} is possible at no client", "Choose a smaller number or another world."
         )
-    rng = np.random.default_rng([world.seed, _PLACE])
-    return [names[int(rng.choice(able))]]
+    return [names[int(np.random.default_rng([world.seed, _PLACE]).choice(able))]]
 
 
-def _labels(world: World, k: int) -> list[str]:
-    return [world.names[node] for node in world.view(k).nodes]
-
-
-def _edges(world: World, k: int) -> list[tuple[str, str]]:
-    """Edges (cause, effect) between the latents of a client."""
-    own = set(world.view(k).nodes.tolist())
-    return [
-        (world.names[j], world.names[i])
-        for i, j in zip(*(x.tolist() for x in np.nonzero(world.sem.A)), strict=True)
-        if i in own and j in own
-    ]
-
-
-def _choice(
-    world: World, k: int, stream: int, possible: list[T], departure: Departure, what: str
-) -> list[T]:
-    """As many labels or edges, at random, as the departure asks for."""
-    count = int(departure.size)
+def _chosen(world: World, k: int, departure: Departure | None, kind: str) -> list[Any]:
+    """As many labels or edges of a client, at random, as a departure asks for."""
+    if departure is None:
+        return []
+    every, what, stream = _PARTS[kind]
+    possible, count = every(world, k), int(departure.size)
     if count > len(possible):
         raise InputError(
             f"{count} {what} are asked for, and it has {len(possible)}",

@@ -30,9 +30,9 @@ CHUNK = 32_768
 class Regime:
     """One regime of one client: G, B, and the variances and means of the noises.
 
-    The intervention acts in a share of the rows, its penetrance; the others follow the law
-    `otherwise`. If the system is not linear, `latents` gives Z_k from the noises, and there are no
-    exact moments.
+    With `otherwise`, this is the law of a share of the rows, those in which the intervention acts,
+    and the others follow that one. If the system is not linear, `latents` gives Z_k from the
+    noises, and there are no exact moments.
     """
 
     mixing: FloatArray
@@ -65,11 +65,6 @@ class Regime:
         between = share * rest * np.outer(mean - mean_0, mean - mean_0)
         return share * mean + rest * mean_0, share * covariance + rest * covariance_0 + between
 
-    @property
-    def acting(self) -> Regime:
-        """The law of the rows in which the intervention acts."""
-        return replace(self, otherwise=None, penetrance=1.0)
-
 
 def population(regime: Regime) -> Moments:
     """The exact moments of X."""
@@ -81,7 +76,7 @@ def sample_moments(regime: Regime, n: int, noise: Noise, rng: np.random.Generato
     """Mean and covariance (divisor n) of n rows of X."""
     if regime.otherwise is not None:
         acting = int(rng.binomial(n, regime.penetrance))
-        shares = ((regime.acting, acting), (regime.otherwise, n - acting))
+        shares = ((replace(regime, otherwise=None), acting), (regime.otherwise, n - acting))
         parts = [sample_moments(law, size, noise, rng) for law, size in shares if size]
         return reduce(Moments.merge, parts)
     draw = _gaussian if noise == "gaussian" else _laplace
@@ -94,7 +89,7 @@ def rows_from_noise(regime: Regime, E: FloatArray, rng: np.random.Generator) -> 
     if regime.otherwise is not None:
         acts = rng.random(len(E)) < regime.penetrance
         rows = rows_from_noise(regime.otherwise, E, rng)
-        rows[acts] = rows_from_noise(regime.acting, E[acts], rng)
+        rows[acts] = rows_from_noise(replace(regime, otherwise=None), E[acts], rng)
         return rows
     E = regime.means + E * np.sqrt(regime.variances)
     if regime.latents is not None:

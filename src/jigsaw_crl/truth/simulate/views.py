@@ -157,23 +157,3 @@ class TrueEffects(ReadOnlyArrays):
 
     def __post_init__(self) -> None:
         self._copy_read_only("total", "direct")
-
-
-def true_effects(
-    sem: SEM, nodes: IntArray, labels: tuple[str, ...], sign: FloatArray
-) -> TrueEffects:
-    """Effects between nodes, each of which counts as growing in the direction of its sign.
-
-    With s the standard deviations, the total effect of j on i is `(I − A)⁻¹[i, j] s_j / s_i`, and
-    the direct one that of the marginal system, `A_k[i, j] s_j / s_i`.
-    """
-    deviation = np.sqrt(np.diag(sem.covariance()))[nodes] * sign
-    graph = induced_graph(sem.A != 0, nodes)
-
-    def scaled(matrix: FloatArray) -> FloatArray:
-        return np.asarray((matrix * deviation / deviation[:, None]).T)
-
-    total = scaled(sem.total_effects()[np.ix_(nodes, nodes)])
-    path = graph.ancestors() | np.eye(len(nodes), dtype=bool)
-    direct = scaled(np.where(graph.directed, sem.marginal(nodes).A, 0.0))
-    return TrueEffects(labels, np.where(path, total, 0.0), direct)

@@ -16,6 +16,7 @@ from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.truth.simulate.departures import Departure
+from jigsaw_crl.truth.simulate.graphs import induced_graph
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.rows import Batches, Rows, draw_rows
 from jigsaw_crl.truth.simulate.sampling import (
@@ -26,7 +27,7 @@ from jigsaw_crl.truth.simulate.sampling import (
 )
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 from jigsaw_crl.truth.simulate.systems import System, system
-from jigsaw_crl.truth.simulate.views import TrueEffects, Truth, View, true_effects, true_view
+from jigsaw_crl.truth.simulate.views import TrueEffects, Truth, View, true_view
 
 SampleSizes = int | Mapping[str, int] | None
 
@@ -116,8 +117,7 @@ class World:
         node = self.node(label)
         rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
         # Sites move a label the same way.
-        drawn = float(np.random.default_rng([self.seed, _SIGNS, node]).choice([-1.0, 1.0]))
-        sign = 1.0 if self.intervention.raises else drawn
+        sign = float(np.random.default_rng([self.seed, _SIGNS, node]).choice([-1.0, 1.0]))
         return self.intervention.draw(self.sem, node, rng, dose, sign)
 
     def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
@@ -308,7 +308,14 @@ class World:
         chosen = self.labels if labels is None else tuple(labels)
         nodes = np.array([self.node(label) for label in chosen], dtype=np.intp)
         sign = np.array([-1.0 if self.change(0, label).mean < 0 else 1.0 for label in chosen])
-        return true_effects(self.sem, nodes, chosen, sign)
+        deviation = np.sqrt(np.diag(self.sem.covariance()))[nodes] * sign
+        graph = induced_graph(self.sem.A != 0, nodes)
+        path = graph.ancestors() | np.eye(len(nodes), dtype=bool)
+        # Rows the cause: the effect of j on i, in s_i per s_j.
+        scale = deviation[:, None] / deviation
+        total = self.sem.total_effects()[np.ix_(nodes, nodes)].T * scale
+        direct = np.where(graph.directed, self.sem.marginal(nodes).A, 0.0).T * scale
+        return TrueEffects(chosen, np.where(path, total, 0.0), direct)
 
     def __repr__(self) -> str:
         return f"World({self.n_latent} latents, {self.n_clients} clients, seed {self.seed})"
