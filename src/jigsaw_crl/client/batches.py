@@ -53,8 +53,6 @@ from jigsaw_crl.moments.regime import inverse_square_root
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-__all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanErrors:

@@ -17,18 +17,6 @@ from jigsaw_crl.moments.checks import RANK_TOLERANCE, varies
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-__all__ = [
-    "Kind",
-    "Kinds",
-    "check_features",
-    "check_latents",
-    "check_named",
-    "check_names",
-    "check_rank",
-    "numerical_rank",
-    "validate_client",
-]
-
 # What a user says about interventions: of all labels, or by label.
 Kind = Literal["soft", "hard"]
 Kinds = Kind | Mapping[str, Kind]

@@ -52,8 +52,6 @@ from jigsaw_crl.moments.regime import Moments
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
-__all__ = ["CONTROL", "Client", "NoiseGiven"]
-
 CONTROL = "control"
 # Standard deviation of the sensors' noise: of all sensors, or by feature.
 NoiseGiven = float | Mapping[str, float]

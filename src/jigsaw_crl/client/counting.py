@@ -44,8 +44,6 @@ from jigsaw_crl.moments.regime import (
     inverse_square_root,
 )
 
-__all__ = ["count_rows"]
-
 # Chance that one of its regimes is said to differ from the others; smaller, because tails of few
 # rows are not exactly those of χ².
 OWN = 1e-4

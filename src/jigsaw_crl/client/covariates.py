@@ -30,8 +30,6 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
 from jigsaw_crl.moments.regime import Incomplete, Moments
 
-__all__ = ["Covariates", "unchanged", "without_covariates"]
-
 Regimes = Mapping[str, tuple[Moments, ...]]
 # Least variance, for columns that are constant in a regime.
 TINY = 1e-100

@@ -19,18 +19,6 @@ from jigsaw_crl.moments.checks import check_rows, check_second_moment, check_val
 from jigsaw_crl.moments.preparing import RowOptions
 from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv
 
-__all__ = [
-    "Given",
-    "LabelData",
-    "MeansGiven",
-    "RowNames",
-    "SampleSizes",
-    "column_names",
-    "given_matrices",
-    "moments_of_matrices",
-    "moments_of_rows",
-]
-
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]
 # Beside it, by regime; a label with several matrices has lists of these.

@@ -55,17 +55,6 @@ from jigsaw_crl.moments.regime import Moments
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-__all__ = [
-    "ENOUGH_ROWS",
-    "LatentCount",
-    "NoiseModel",
-    "Reason",
-    "count_latents",
-    "needed_features",
-    "noise_model",
-    "sensor_noise",
-]
-
 Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
 # Share of the directions beyond the labels that must look like equal noise: sensors of unequal

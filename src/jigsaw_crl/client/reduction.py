@@ -43,8 +43,6 @@ from jigsaw_crl.base.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.noise import LatentCount, Reason
 from jigsaw_crl.moments.checks import check_values
 
-__all__ = ["BLOCK_ROWS", "WIDE", "ColumnSketch", "Reduction", "Scatter", "reduce_columns"]
-
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
 # second read of the rows, and nothing is lost.
 WIDE = 500

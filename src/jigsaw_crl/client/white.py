@@ -25,8 +25,6 @@ from jigsaw_crl.moments.regime import inverse_square_root
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
 
-__all__ = ["Eigen", "White", "rounding_size", "whiten"]
-
 # Rounding in few dimensions is that of so many: every step of the computation rounds. Of 87,000
 # products of lines that vanish, of 3,000 exact clients with 2 to 14 latents, the largest had an
 # error of 0.08 eps·κ in units of its bound. It is a quarter of what passes for zero

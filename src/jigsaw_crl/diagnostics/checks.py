@@ -29,8 +29,6 @@ from jigsaw_crl.diagnostics.regimes import check_regimes
 from jigsaw_crl.diagnostics.rows import check_light_tails, check_rows
 from jigsaw_crl.diagnostics.sensors import check_gains, check_sensors
 
-__all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "usable"]
-
 # A reason that was found, and what it looks like, which is not told beside it.
 EXPLAINS = (
     (("drifting-gains", "error"), ("several-targets", "error")),

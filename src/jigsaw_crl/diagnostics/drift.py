@@ -19,9 +19,6 @@ from jigsaw_crl.client.noise import NoiseModel
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
-__all__ = ["check_batches", "check_drift"]
-
-
 # Standard deviations by which neighbouring stretches must be more alike than distant ones.
 TRENDING = 3.0
 

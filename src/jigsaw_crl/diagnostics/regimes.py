@@ -34,9 +34,6 @@ from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.rows import tail_factor
 from jigsaw_crl.moments.regime import Moments, inverse_square_root
 
-__all__ = ["SAME_ROWS", "check_regimes", "same_rows"]
-
-
 # Two regimes of this strength that move different directions are told apart: their contrast is at
 # least 1/√2 as strong as the weaker one. Regimes of fewer rows than so many times the latents fit
 # many laws, and are not compared.

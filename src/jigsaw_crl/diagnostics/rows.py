@@ -23,8 +23,6 @@ from jigsaw_crl.client.covariates import unchanged
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
-__all__ = ["check_light_tails", "check_rows", "is_skewed", "tail_factor"]
-
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
 HEAVY = 9.0

@@ -22,8 +22,6 @@ from jigsaw_crl.client.reduction import WIDE
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
-__all__ = ["check_gains", "check_sensors"]
-
 # A tenth of the weakest direction's variance being noise is where the floor's own error begins to
 # show in the answer.
 NOISY = 0.1

@@ -30,8 +30,6 @@ from jigsaw_crl.moments.lattice import steps_of
 from jigsaw_crl.moments.preparing import RowOptions, inner_rows
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened
 
-__all__ = ["Accumulator", "Coded", "Sums", "block_rows"]
-
 # Names of groups, and the code of each row: row i is in the group `names[codes[i]]`.
 Coded = tuple[Sequence[str], npt.NDArray[np.integer]]
 # A block of 2**17 numbers (1 MB) stays in a core's cache. Of many features a block has as many rows

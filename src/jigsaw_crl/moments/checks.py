@@ -10,18 +10,6 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 
-__all__ = [
-    "LARGEST_VALUE",
-    "RANK_TOLERANCE",
-    "as_numbers",
-    "check_rows",
-    "check_second_moment",
-    "check_values",
-    "rounding",
-    "varies",
-]
-
-
 # Rounding can make a matrix slightly asymmetric or indefinite: products of d numbers carry a
 # relative error of about d·eps, and text files often keep only eight digits. A larger deviation is
 # an error of the input.

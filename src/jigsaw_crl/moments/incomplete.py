@@ -31,8 +31,6 @@ from jigsaw_crl.moments.checks import check_values
 from jigsaw_crl.moments.lattice import steps_of
 from jigsaw_crl.moments.regime import Incomplete, Moments
 
-__all__ = ["filled"]
-
 # Variance that is added to every feature, of unit variance, before matrices are inverted. Sensors
 # without noise make C singular; this is far below what rows show and far above rounding errors.
 RIDGE = 1e-9

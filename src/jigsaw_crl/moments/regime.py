@@ -30,19 +30,6 @@ from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
 from jigsaw_crl.moments.lattice import common_steps
 
-__all__ = [
-    "MOST_PARTS",
-    "Batch",
-    "Counted",
-    "Incomplete",
-    "Moments",
-    "coarsened",
-    "column_space",
-    "fixed_rank_pinv",
-    "inverse_square_root",
-]
-
-
 # Eight stretches show a trend or a jump, and cost eight matrices.
 MOST_PARTS = 8
 
