@@ -12,11 +12,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, ndtr, ndtri
+from scipy.special import chdtri, ndtr
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.nulls import FALSE_ALARM
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.covariates import unchanged
@@ -35,8 +35,8 @@ COSTS = 0.98
 CODES = (-99_999, -9_999, -999, -99, 999, 9_999, 99_999, 999_999, 32_767, 65_535, -32_768)
 NEAR = 0.002
 # Standard score from which tails are called light. The sample kurtosis of few rows is skewed to the
-# other side, and fewer rows than the second number show no tails.
-LIGHT, ENOUGH_ROWS = -5.0, 100
+# other side, and fewer rows than this show no tails.
+LIGHT, ENOUGH_ROWS = -CLEAR_ERRORS, 100
 # Standard errors from which a skewness is clear, and within which a kurtosis fits. Fewer rows than
 # the last number leave room for other laws than a Gaussian that is cut off.
 SKEWED, FITTING, MANY_ROWS = 6.0, 4.0, 3_000
@@ -64,37 +64,8 @@ def tail_factor(moments: Moments) -> float:
     return max(1.0, (float(own[own > 0].mean()) - 1) / 2 / known)
 
 
-def gaussian_kurtosis(n: int, level: float) -> float:
-    """Upper quantile of the sample kurtosis of n Gaussian rows (Anscombe and Glynn 1983).
-
-    The sample kurtosis is skewed: its cube root, suitably scaled, is close to normal from 20 rows
-    on. Infinite for fewer.
-    """
-    if n < 20:
-        return float("inf")
-    mean = 3 * (n - 1) / (n + 1)
-    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
-    skew = (
-        6
-        * (n * n - 5 * n + 2)
-        / ((n + 7) * (n + 9))
-        * np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
-    )
-    a = 6 + 8 / skew * (2 / skew + np.sqrt(1 + 4 / skew**2))
-    c = 2 / (9 * a)
-    root = 1 - c - np.sqrt(c) * float(ndtri(1 - level))
-    if root <= 0:
-        return float("inf")
-    x = ((1 - 2 / a) / root**3 - 1) / np.sqrt(2 / (a - 4))
-    return float(mean + np.sqrt(variance) * x)
-
-
 class _Tails(NamedTuple):
-    """The heaviest feature of a regime, if it is heavier than chance allows.
-
-    `worth` is the number of Gaussian rows whose covariance is as uncertain, and `carrying` that of
-    the rows that effectively carry the feature's variance, `(Σx²)²/Σx⁴ = n/κ`.
-    """
+    """The heaviest feature of a regime; `worth` is the number of Gaussian rows it counts for."""
 
     regime: str
     feature: str
@@ -102,62 +73,41 @@ class _Tails(NamedTuple):
     moments: Moments
     rows: int
     worth: float
-    carrying: float
 
 
 def check_rows(client: Client) -> list[Finding]:
     """Findings about rows that depend on one another or have heavy tails."""
     if client.is_population:
         return []
-    heavy = list(_heavy(client))
-    coded = [f for t in heavy if (f := _missing_code(client, t))]
-    heavy = [t for t in heavy if t.regime not in {f.regime for f in coded}]
-    spoilt = [t for t in heavy if _is_spoilt(client, t)]
-    rest = [t for t in heavy if t not in spoilt and t.worth < COSTS * t.rows]
-    findings = coded + [_outliers(client, t) for t in spoilt]
-    findings += [_heavy_tails(client, rest)] if rest else []
+    findings: list[Finding] = []
+    heavy = []
+    for tails in _heavy(client):
+        spoilt = _missing_code(client, tails) or _outliers(client, tails)
+        if spoilt is not None:
+            findings.append(spoilt)
+        elif tails.worth < COSTS * tails.rows:
+            heavy.append(tails)
+    findings += [_heavy_tails(client, heavy)] if heavy else []
     for check in (_clipped, _dependent, _few_groups, _missing_values, _covariates):
         findings += check(client)
     return findings
 
 
 def _heavy(client: Client) -> Iterator[_Tails]:
-    """Regimes with tails so heavy that errors grow noticeably."""
-    level = FALSE_ALARM / (len(client.named_regimes) * client.n_features)
+    """Regimes with tails so heavy that errors grow noticeably, or that few rows carry."""
     for regime, m in client.named_regimes:
         own = kurtosis(m)
         if own is None:
             continue
         worst, rows = int(np.argmax(own)), m.rows or 0
-        value, chance = float(own[worst]), gaussian_kurtosis(rows, level)
+        value = float(own[worst])
         # Latents have heavier tails than the features that mix them.
         counts = m.counted is not None and m.counted.mean < m.counted.covariance / NOTICEABLE
-        if value > max(HEAVY, chance) or (counts and value > chance):
+        least = 3 + CLEAR_ERRORS * np.sqrt(24 / max(rows, 1)) if counts else HEAVY
+        # Of few Gaussian rows, one may have much of the variance, but not all of it.
+        if value > (least if rows >= ENOUGH_ROWS else 3 * HEAVY):
             worth = 2 * rows / (value - 1) if m.counted is None else float(m.n or 0)
-            feature = client.features[worst]
-            yield _Tails(regime, feature, value, m, rows, worth, rows / value)
-
-
-def _is_spoilt(client: Client, tails: _Tails) -> bool:
-    """Whether so few rows carry the variance that nothing can be said.
-
-    Where the rows were counted, tails that come from one latent alone leave `n/(1 + (f − 1)(p +
-    2)/3)` rows along it, with f the factor over all directions.
-    """
-    p, counted = client.n_latent, tails.moments.counted
-    if counted is not None and tails.carrying > ALONE:
-        along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
-        if along > p + 1:
-            return False
-    return tails.carrying < _least_carriers(client, tails)
-
-
-def _least_carriers(client: Client, tails: _Tails) -> float:
-    """The number of rows that must carry the variance of a feature.
-
-    Of Gaussian or Laplace rows never fewer than a share of 1/27 do.
-    """
-    return min(client.n_latent + 1.0, tails.rows / (3 * HEAVY))
+            yield _Tails(regime, client.features[worst], value, m, rows, worth)
 
 
 def _missing_code(client: Client, tails: _Tails) -> Finding | None:
@@ -180,14 +130,25 @@ def _missing_code(client: Client, tails: _Tails) -> Finding | None:
     return finding("missing-code", client=client.name, regime=tails.regime, **words)
 
 
-def _outliers(client: Client, tails: _Tails) -> Finding:
-    """The finding about rows that carry the variance of a feature."""
+def _outliers(client: Client, tails: _Tails) -> Finding | None:
+    """The finding about rows that carry the variance of a feature, if they are few.
+
+    They are `(Σx²)²/Σx⁴ = n/κ`, of Gaussian or Laplace rows never fewer than a share of 1/27. Where
+    the rows were counted, tails that come from one latent alone leave `n/(1 + (f − 1)(p + 2)/3)`
+    rows along it, with f the factor over all directions.
+    """
+    p, counted, carrying = client.n_latent, tails.moments.counted, tails.rows / tails.kurtosis
+    least = min(p + 1.0, tails.rows / (3 * HEAVY))
+    factor = 1.0 if counted is None else 1 + (counted.covariance - 1) * (p + 2) / 3
+    told_by_counting = counted is not None and carrying > ALONE and tails.rows > (p + 1) * factor
+    if carrying >= least or told_by_counting:
+        return None
     # Trimming needs a covariance of its own: see `moments/preparing.py`.
     what = "leave the feature out with --ignore, or transform it"
     if tails.rows > 2 * client.n_features:
         what = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
     words = {"feature": tails.feature, "what": what, "regime": tails.regime, "client": client.name}
-    return finding("outliers", tails.carrying, _least_carriers(client, tails), **words)
+    return finding("outliers", carrying, least, **words)
 
 
 def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
