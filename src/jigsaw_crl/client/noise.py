@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 
 Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
-# Share of the directions beyond the labels that must look like equal noise: sensors of unequal
-# noise leave one or two at the end that happen to agree.
-BULK = 1 / 3
 # The variance along the weakest direction of the signal exceeds that along the strongest of the
 # noise by the first factor, because variances of unequal sensors follow each other more closely;
 # and by the second where the gap alone separates signal from noise of unequal variance.
@@ -160,7 +157,7 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         if rank <= labels:
             return LatentCount(labels, rank, "rank")
     found = _first_noise(values, degrees, labels)
-    least_bulk = max(3 if degenerate else 2, BULK * (d - labels))
+    least_bulk = 3 if degenerate else 2
     if found == labels and d - found >= least_bulk:
         return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
     told_apart = True
@@ -175,13 +172,10 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
                 told_apart = False
         if not enough:
             break
-    if d - found >= least_bulk:
-        # One direction without a gap may belong to the noise; the signal ends before it.
-        for r in (found, found - 1):
-            if r > labels and values[r - 1] > GAP * values[r]:
-                return LatentCount(r, r, "noise")
-    elif degenerate:
+    if d - found < least_bulk and degenerate:
         return LatentCount(rank, rank, "rank")
+    if d - found >= least_bulk and found > labels and values[found - 1] > GAP * values[found]:
+        return LatentCount(found, found, "noise")
     if d == labels + 1:
         return LatentCount(labels, _first_noise(values, degrees, 0), "features")
     ratios = values[labels - 1 : -1] / values[labels:]
