@@ -169,7 +169,7 @@ def test_rows_know_their_batches_by_name_or_number_one_by_one_or_together():
     [
         ("monday", "batch is a str"),
         ({"control": "monday"}, "batch has no entry"),
-        ({"control": ["monday"] * 7}, r"batches of shape \(7,\) for 600 rows"),
+        ({"control": ["monday"] * 7}, r"batch has shape \(7,\) for 600 rows"),
         ({"control": ["monday"] * 599 + [None]}, "row 600 has no batch"),
         ({"control": [1.0] * 599 + [float("nan")]}, "row 600 has no batch"),
     ],

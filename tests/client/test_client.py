@@ -181,7 +181,7 @@ BAD_DATA = [
     (
         lambda: from_moments(interventions={"valve": Moments(9, np.zeros(4), np.eye(3))}),
         "valve",
-        "shape",
+        "4 entries for 3 features",
     ),
     (lambda: from_moments(interventions={"valve": []}), "valve", "no moments"),
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from jigsaw_crl.client.checks import (
     Kinds,
     check_features,
     check_latents,
+    check_moments,
     check_named,
     check_names,
     numerical_rank,
@@ -151,8 +152,7 @@ class Client:
         beside = {"batch": batch, "group": group}
         given = given_matrices(name, observational, interventions, control_name, **beside)
         named, reduction = moments_of_rows(name, given, features, options, n_latent, reduce)
-        client = cls._built(name, named, n_latent, features, hard, reduction)
-        return client.with_sensors(noise=sensor_noise)
+        return cls._built(name, named, n_latent, features, hard, sensor_noise, reduction)
 
     @classmethod
     def from_covariances(
@@ -180,8 +180,8 @@ class Client:
         check_names(name, interventions, control_name)
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        client = cls._built(name, moments_of_matrices(name, given), n_latent, features, hard)
-        return client.with_sensors(noise=sensor_noise)
+        named = moments_of_matrices(name, given)
+        return cls._built(name, named, n_latent, features, hard, sensor_noise)
 
     @classmethod
     def from_precisions(
@@ -212,8 +212,8 @@ class Client:
             rank = n_latent
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        client = cls._built(name, moments_of_matrices(name, given, rank), n_latent, features, hard)
-        return client.with_sensors(noise=sensor_noise)
+        named = moments_of_matrices(name, given, rank)
+        return cls._built(name, named, n_latent, features, hard, sensor_noise)
 
     @classmethod
     def from_moments(
@@ -242,21 +242,10 @@ class Client:
                 wrong = "the label has no moments"
                 raise InputError(wrong, "Pass at least one.", client=name, regime=label)
             named += [(label, m) for m in own]
-        for regime, m in named:
-            fail = partial(InputError, client=name, regime=regime)
-            if m.mean.ndim != 1 or m.covariance.shape != 2 * m.mean.shape:
-                raise fail(
-                    f"a mean of shape {m.mean.shape} comes with a covariance of shape "
-                    f"{m.covariance.shape}",
-                    "Compute both from the same columns.",
-                )
-            if not np.isfinite(m.mean).all():
-                raise fail(
-                    "the mean has missing or infinite entries", "Recompute it from complete rows."
-                )
-            check_second_moment(m.covariance, client=name, regime=regime)
-        client = cls._built(name, named, n_latent, features, hard, reduction, covariates)
-        return client.with_sensors(noise=sensor_noise)
+        named = [(regime, check_moments(m, client=name, regime=regime)) for regime, m in named]
+        return cls._built(
+            name, named, n_latent, features, hard, sensor_noise, reduction, covariates
+        )
 
     @classmethod
     def from_table(
@@ -303,6 +292,7 @@ interventions, sensor_noise
         n_latent: int | None,
         features: Sequence[str] | None,
         hard: bool | Iterable[str],
+        noise: NoiseGiven | None,
         reduction: Reduction | None = None,
         covariates: Sequence[str] = (),
     ) -> Client:
@@ -340,7 +330,7 @@ interventions, sensor_noise
         if n_latent is None and counted is None:
             counted = count_latents(control, client.regimes, len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
-        return client.with_interventions(kinds, strict=True)
+        return client.with_interventions(kinds, strict=True).with_sensors(noise=noise)
 
     def relabelled(self, names: Mapping[str, str]) -> Client:
         """The client with other names for some of its labels."""

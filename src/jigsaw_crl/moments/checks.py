@@ -25,25 +25,28 @@ LARGEST_VALUE = 1e70
 
 def as_numbers(rows: ArrayLike) -> npt.NDArray[np.generic]:
     """Rows as a numeric array; numeric arrays keep their type and are not copied."""
-    if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
-        return np.asarray(rows)
-    return np.asarray(rows, dtype=np.float64)
+    x = np.asarray(rows)
+    return x if x.dtype.kind in "fiubc" else np.asarray(x, dtype=np.float64)
 
 
-def check_rows(rows: ArrayLike, *, client: str, regime: str) -> npt.NDArray[np.generic]:
+def check_rows(rows: ArrayLike) -> npt.NDArray[np.generic]:
     """Rows as a numeric matrix; an `InputError` if they are not one.
 
     The values themselves are checked when they are summed.
     """
-    fail = partial(InputError, client=client, regime=regime)
     try:
         x = as_numbers(rows)
     except (TypeError, ValueError):
-        raise fail(
+        raise InputError(
             "the rows hold values that are not numbers", "Drop or encode the non-numeric columns."
         ) from None
+    if x.dtype.kind == "c":
+        raise InputError(
+            "its values are complex numbers",
+            "Pass the real and the imaginary part as two features.",
+        )
     if x.ndim != 2 or 0 in x.shape:
-        raise fail(
+        raise InputError(
             f"the rows have shape {x.shape}",
             "Pass a matrix with one row per sample and one column per feature.",
         )

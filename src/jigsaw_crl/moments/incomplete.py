@@ -98,7 +98,7 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
     def moments(n: int, m: FloatArray, S: FloatArray) -> Moments:
         """The rows count for as many complete ones."""
         count = max(round((n - 1) / of_covariances) + 1, 1)
-        return Moments(count, centre + scale * m, S * np.outer(scale, scale))
+        return Moments(count, centre + scale * m, (S + S.T) / 2 * np.outer(scale, scale))
 
     own = []
     for part in np.unique(parts).tolist():
