@@ -11,8 +11,9 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.client.noise import noise_model
-from jigsaw_crl.diagnostics import check_client, check_study, usable
+from jigsaw_crl.diagnostics import check_client, check_study
 from jigsaw_crl.diagnostics.coverage import check_districts
+from jigsaw_crl.usable import usable
 
 from ..study.tables import client_of
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.diagnostics import usable
 from jigsaw_crl.diagnostics.coverage import check_copies
+from jigsaw_crl.usable import usable
 
 from ..study.tables import client_of
 

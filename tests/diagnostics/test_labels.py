@@ -9,8 +9,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding, ReadingNote
-from jigsaw_crl.diagnostics.checks import after_recovery
 from jigsaw_crl.diagnostics.findings import finding
+from jigsaw_crl.usable import after_recovery
 
 PUMP = frozenset({"pump"})
 

@@ -11,9 +11,9 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import ReadingNote
 from jigsaw_crl.diagnostics import check_client
-from jigsaw_crl.diagnostics.checks import after_recovery
 from jigsaw_crl.diagnostics.coverage import check_districts
 from jigsaw_crl.diagnostics.findings import finding
+from jigsaw_crl.usable import after_recovery
 
 
 def said(control, regimes):

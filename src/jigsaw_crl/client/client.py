@@ -6,7 +6,7 @@ type and differ only in `Moments.n`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pkgutil import resolve_name
@@ -341,6 +341,19 @@ interventions, sensor_noise
             covariates=None if self.covariates is None else self.covariates.relabelled(names),
             up=FrozenMapping({names.get(x, x): sensor for x, sensor in self.up.items()}),
         )
+
+    def without(self, spoilt: Collection[str]) -> Client | None:
+        """The client without these regimes; None if no label is left, or no control.
+
+        It keeps its `n_latent`, because the latents are still there.
+        """
+        left = {label: m for label, m in self.interventions.items() if label not in spoilt}
+        if self.control_name in spoilt or not left:
+            return None
+        if len(left) == len(self.labels):
+            return self
+        hard = self.hard & left.keys()
+        return replace(self, interventions=FrozenMapping(left), hard=hard, counted=None)
 
     def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
         """The same client, with the user's word on which interventions are hard.
