@@ -35,14 +35,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
+from jigsaw_crl.base.algebra import column_space, inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM
-from jigsaw_crl.moments.regime import (
-    MOST_PARTS,
-    Moments,
-    column_space,
-    inverse_square_root,
-)
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
 # Chance that one of its regimes is said to differ from the others; smaller, because tails of few
 # rows are not exactly those of χ².

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
@@ -18,7 +19,7 @@ from jigsaw_crl.client.reduction import WIDE, ColumnSketch, Reduction, reduce_co
 from jigsaw_crl.moments.accumulator import Accumulator, Coded
 from jigsaw_crl.moments.checks import check_rows, check_second_moment, check_values
 from jigsaw_crl.moments.preparing import RowOptions
-from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv
+from jigsaw_crl.moments.regime import Moments
 
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.client.batches import MeanErrors
-from jigsaw_crl.moments.regime import inverse_square_root
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client

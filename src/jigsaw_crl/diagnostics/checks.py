@@ -139,7 +139,7 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
         if not client.hard and 2 * several > len(client.labels):
             found.append(saturated(client.name, several, len(client.labels)))
     found += [*gains, *check_sensors(client, spectrum), *check_rows(client)]
-    found += [*check_drift(client, spectrum), *check_batches(client, means)]
+    found += [*check_drift(client, white), *check_batches(client, means)]
     seen = {(f.check, f.severity) for f in found}
     hidden = {hides for reason, hides in EXPLAINS if reason in seen}
     if ("sensor-noise", "error") in seen and not _noisy_without(client, found):

@@ -15,15 +15,15 @@ from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.noise import NoiseModel
+from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.moments.regime import Moments, inverse_square_root
+from jigsaw_crl.moments.regime import Moments
 
 # Standard deviations by which neighbouring stretches must be more alike than distant ones.
 TRENDING = 3.0
 
 
-def check_drift(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
+def check_drift(client: Client, white: White) -> Iterator[Finding]:
     """A finding about control rows whose mean moves from the beginning of the file to its end.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
@@ -31,17 +31,15 @@ def check_drift(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
     distances than between neighbouring stretches, and then there is no drift.
     """
-    parts: list[Moments] = []
+    parts, W = list[Moments](), white.rows.W
     for part in client.control.parts:
         # A short stretch is merged into the one before it.
-        if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * spectrum.rank:
+        if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * len(W):
             parts[-1] = parts[-1].merge(part)
         else:
             parts.append(part)
     if len(parts) < 2:
         return
-    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
-    W = inverse_square_root(base) @ spectrum.basis.T
     steps = np.array([np.sqrt(m.n or 0) * (W @ (m.mean - client.control.mean)) for m in parts])
     moved = float(np.sum(steps**2))
     edge = float(chdtri((len(steps) - 1) * steps.shape[1], FALSE_ALARM))

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from scipy.special import ndtri
 
+from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges, shift_edge
@@ -32,7 +33,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.rows import tail_factor
-from jigsaw_crl.moments.regime import Moments, inverse_square_root
+from jigsaw_crl.moments.regime import Moments
 
 # Two regimes of this strength that move different directions are told apart: their contrast is at
 # least 1/√2 as strong as the weaker one. Regimes of fewer rows than so many times the latents fit

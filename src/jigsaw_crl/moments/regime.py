@@ -1,4 +1,4 @@
-"""Mean and covariance of one regime, and the linear algebra that is done with them.
+"""Mean and covariance of one regime.
 
 `Moments` holds the mean `μ` and the covariance `C` (divisor n) of `n` rows of `d` features, or the
 exact population values when `n is None`. The rows themselves are not kept.
@@ -223,9 +223,9 @@ def together(several: Sequence[Moments]) -> Moments:
         return first
     _refuse_odd(several)
     if known:
-        rows = np.array([m.rows or 0 for m in known]) / sum(m.rows or 0 for m in known)
+        weights = np.array([m.rows or 0 for m in known]) / sum(m.rows or 0 for m in known)
         factors = [(m.counted.mean, m.counted.covariance) for m in known if m.counted]
-        return together([m.uncounted() for m in several]).counting(*(rows @ factors).tolist())
+        return together([m.uncounted() for m in several]).counting(*(weights @ factors).tolist())
     # Without batches, all rows are one.
     pieces: dict[str, list[tuple[Moments, Batch]]] = {}
     for m in several:
@@ -307,30 +307,3 @@ def coarsened(parts: Sequence[Moments], most: int = MOST_PARTS) -> tuple[Moments
         k = sizes.index(min(sizes))
         own[k : k + 2] = [own[k].merge(own[k + 1])]
     return tuple(own)
-
-
-def column_space(second_moment: FloatArray, rank: int) -> FloatArray:
-    """Orthonormal basis of the leading `rank` eigenvectors, shape (d, rank)."""
-    _, vectors = np.linalg.eigh(second_moment)
-    return np.ascontiguousarray(vectors[:, ::-1][:, :rank])
-
-
-def fixed_rank_pinv(matrix: FloatArray, rank: int) -> FloatArray:
-    """Pseudo-inverse of a symmetric positive semi-definite matrix of known rank.
-
-    The rank is an argument because the model gives it (the number of latents of a client); a
-    threshold on the eigenvalues would have to guess it.
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    top = vectors[..., :, -rank:]
-    scaled = top / values[..., None, -rank:]
-    inverse = scaled @ np.swapaxes(top, -1, -2)
-    return np.asarray((inverse + np.swapaxes(inverse, -1, -2)) / 2, dtype=np.float64)
-
-
-def inverse_square_root(matrix: FloatArray) -> FloatArray:
-    """Symmetric `M^(−1/2)`; eigenvalues below rounding error are raised to it."""
-    values, vectors = np.linalg.eigh(matrix)
-    least = max(float(values[-1]) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
-    values = np.maximum(values, least)
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T, dtype=np.float64)
