@@ -23,16 +23,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
 from jigsaw_crl.moments.regime import Incomplete, Moments
 
 Regimes = Mapping[str, tuple[Moments, ...]]
-# Least variance, for columns that are constant in a regime.
-TINY = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,25 +126,3 @@ def _counted_as(m: Moments, other: Moments) -> Moments:
     if other.counted is not None:
         m = m.counting(other.counted.mean, other.counted.covariance)
     return m if other.parts else replace(m, parts=())
-
-
-def unchanged(control: Moments, others: Sequence[Moments], level: float) -> BoolArray:
-    """Which columns keep the control's mean and spread in every regime.
-
-    `level` is the probability that a column which does is not among them.
-    """
-    t = []
-    for m in others:
-        n0, n1 = (float(x.mean_rows or 2) for x in (control, m))
-        v0, v1 = (np.maximum(np.diagonal(x.covariance), TINY) for x in (control, m))
-        t.append(np.abs(m.mean - control.mean) / np.sqrt(v0 / n0 + v1 / n1))
-        # Fourth moments show how far variances vary by chance.
-        t.append(np.abs(np.log(v1 / v0)) / np.sqrt(_tails(control) / n0 + _tails(m) / n1))
-    edge = float(ndtri(1 - level / (2 * max(len(t), 1))))
-    return np.asarray(np.max(t, axis=0, initial=0.0) < edge)
-
-
-def _tails(m: Moments) -> FloatArray:
-    variance = np.maximum(np.diagonal(m.covariance), TINY)
-    fourth = 3.0 * variance**2 if m.fourth is None else m.fourth
-    return np.asarray(np.maximum(fourth / variance**2 - 1, 0.5))

@@ -32,7 +32,7 @@ from jigsaw_crl.base.text import few, number
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.diagnostics.rows import tail_factor
+from jigsaw_crl.diagnostics.rows import differences, tail_factor
 from jigsaw_crl.moments.regime import Moments
 
 # Two regimes of this strength that move different directions are told apart: their contrast is at
@@ -132,19 +132,10 @@ def _plain_difference(client: Client, label: str) -> str:
     A feature by itself may differ where the directions of the latents, which mix all features, do
     not.
     """
-    base, found = client.control, [(0.0, "")]
-    for m in client.interventions[label]:
-        if m.n is None or base.n is None:
-            continue
-        own, other = np.diagonal(m.covariance), np.diagonal(base.covariance)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # Few rows may not vary at all in a feature that is rarely seen.
-            spread = np.maximum(own, other)
-            t = (m.mean - base.mean) / np.sqrt(spread / m.mean_rows + other / base.mean_rows)
-            ratio = own / other
-            error = np.sqrt(2.0 * (tail_factor(m) / m.n + tail_factor(base) / base.n))
-            z = np.log(ratio) / error
-        t, z = (np.where(np.isfinite(x), np.abs(x), 0.0) for x in (t, z))
+    found = [(0.0, "")]
+    for m in () if client.is_population else client.interventions[label]:
+        t, z, ratio = differences(client.control, m)
+        t, z = (np.where(np.isfinite(x), x, 0.0) for x in (t, z))
         i, j = int(t.argmax()), int(z.argmax())
         by_mean = f"the mean of {client.features[i]!r} by {number(t[i])} standard errors"
         by_spread = f"the variance of {client.features[j]!r} by a factor of {number(ratio[j])}"

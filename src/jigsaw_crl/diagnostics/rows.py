@@ -12,14 +12,13 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, ndtr
+from scipy.special import chdtri, ndtr, ndtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.covariates import unchanged
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
@@ -62,6 +61,25 @@ def tail_factor(moments: Moments) -> float:
         return 1.0
     known = 1.0 if moments.counted is None else moments.counted.covariance
     return max(1.0, (float(own[own > 0].mean()) - 1) / 2 / known)
+
+
+def differences(control: Moments, m: Moments) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How far each feature is from the control: its mean and its variance, in standard errors.
+
+    And the ratio of its variances. Fourth moments show how far variances vary by chance. Infinite
+    or NaN for a feature that does not vary in one of the two.
+    """
+    n0, n1 = (x.mean_rows for x in (control, m))
+    v0, v1 = (np.diagonal(x.covariance) for x in (control, m))
+    of_variance = 0.0
+    for x, n in ((control, n0), (m, n1)):
+        own = kurtosis(x)
+        of_variance += np.maximum((3.0 if own is None else own) - 1.0, 0.5) / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Few rows may not vary at all in a feature that is rarely seen.
+        t = np.abs(m.mean - control.mean) / np.sqrt(np.maximum(v0, v1) / n1 + v0 / n0)
+        ratio = v1 / v0
+        return t, np.abs(np.log(ratio)) / np.sqrt(of_variance), ratio
 
 
 class _Tails(NamedTuple):
@@ -201,8 +219,11 @@ def _covariates(client: Client) -> Iterator[Finding]:
         return
     control, regimes = client.covariates.only()
     for label, ms in regimes.items():
-        same = unchanged(control, ms, FALSE_ALARM / len(regimes))
-        moved = [n for n, is_same in zip(client.covariates.names, same, strict=True) if not is_same]
+        # Mean and variance of each of its regimes.
+        edge = float(ndtri(1 - FALSE_ALARM / (4 * len(ms) * len(regimes))))
+        found = [x for m in ms for x in differences(control, m)[:2]]
+        far = np.max(np.nan_to_num(found, posinf=np.inf), axis=0) > edge
+        moved = [name for name, is_far in zip(client.covariates.names, far, strict=True) if is_far]
         if moved:
             words = {"named": few(map(repr, moved)), "regime": label}
             yield finding("covariate-differs", client=client.name, **words)
