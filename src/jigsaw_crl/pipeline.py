@@ -242,8 +242,8 @@ def recover_study(
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)
     if report is None:
-        report = check_study(study, in_parallel(n_jobs, _checked, [(c,) for c in study]))
-    clients = list(study)
+        report = check_study(study, in_parallel(n_jobs, _checked, [(c,) for c in study.clients]))
+    clients = list(study.clients)
     try:
         clients = _readable(clients, report.findings, options)
     except InputError as refusal:

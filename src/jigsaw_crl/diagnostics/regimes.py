@@ -32,7 +32,7 @@ from jigsaw_crl.base.text import few, number
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.diagnostics.rows import differences, tail_factor
+from jigsaw_crl.diagnostics.rows import differences
 from jigsaw_crl.moments.regime import Moments
 
 # Two regimes of this strength that move different directions are told apart: their contrast is at
@@ -105,8 +105,7 @@ def _interval(
     if base.n is None or other.n is None:
         rounding = 100 / np.sqrt(white.n_control)
         return 1 / (1 + rounding), 1 + rounding
-    m, n = ((x - 1) / tail_factor(y) for x, y in ((min(base.n, most), base), (other.n, other)))
-    return ratio_edges(white.dimension, m, n, level)
+    return ratio_edges(white.dimension, min(base.n, most) - 1, other.n - 1, level)
 
 
 def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Iterator[Finding]:

@@ -50,19 +50,6 @@ def kurtosis(moments: Moments) -> FloatArray | None:
     return np.asarray(np.divide(moments.fourth, variance**2, out=zero, where=variance > 0))
 
 
-def tail_factor(moments: Moments) -> float:
-    """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
-
-    κ is the mean kurtosis of the features. Divided by this factor, n is the number of Gaussian rows
-    with the same error; what `n` contains already is left out.
-    """
-    own = kurtosis(moments)
-    if own is None or not own.any():
-        return 1.0
-    known = 1.0 if moments.counted is None else moments.counted.covariance
-    return max(1.0, (float(own[own > 0].mean()) - 1) / 2 / known)
-
-
 def differences(control: Moments, m: Moments) -> tuple[FloatArray, FloatArray, FloatArray]:
     """How far each feature is from the control: its mean and its variance, in standard errors.
 
