@@ -162,7 +162,7 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
     told_apart = True
     for r in () if degenerate else range(labels, min(found, labels + MOST_TRIED)):
-        enough, noise = d >= needed_features(r), sensor_noise(control, others, r).fitted
+        enough, noise = d >= needed_features(r), sensor_noise(control, others, r).variance
         if noise is not None:
             scaled = _descending(covariance / np.sqrt(np.outer(noise, noise)))
             if _first_noise(scaled, degrees, r) == r:
@@ -226,13 +226,11 @@ def _pooled(control: Moments, others: Iterable[Moments]) -> tuple[FloatArray, fl
 class SensorNoise(NamedTuple):
     """How far the sensors' noise is from equal (1 is the edge of chance), and Ψ if it is unequal.
 
-    `variance` is Ψ drawn to the typical one in proportion to its error variance, `fitted` as it
-    was fitted, each of shape (n_features,); None if the features are too few to tell.
+    `variance` has the shape (n_features,); None if the features are too few to tell.
     """
 
     unevenness: float
     variance: FloatArray | None = None
-    fitted: FloatArray | None = None
 
 
 def sensor_noise(control: Moments, others: Sequence[Moments], r: int) -> SensorNoise:
@@ -254,7 +252,7 @@ def sensor_noise(control: Moments, others: Sequence[Moments], r: int) -> SensorN
     if beyond <= 1 or not regimes:
         return SensorNoise(beyond)
     try:
-        return SensorNoise(beyond, *_fitted(regimes, degrees, covariance, r, floor))
+        return SensorNoise(beyond, _fitted(regimes, degrees, covariance, r, floor))
     except np.linalg.LinAlgError:
         # Some regime has no variance at all along some direction: it has no noise either.
         return SensorNoise(0.0)
@@ -266,8 +264,8 @@ def _fitted(
     covariance: FloatArray,
     r: int,
     floor: float,
-) -> tuple[FloatArray, FloatArray] | tuple[()]:
-    """Ψ, shrunk and as fitted, by Newton's steps; nothing if they do not settle."""
+) -> FloatArray | None:
+    """Ψ by Newton's steps; None if they do not settle."""
     least = ROUNDING if np.isinf(degrees) else NEGLIGIBLE * np.sqrt(2.0 / degrees)
     d = len(covariance)
     psi = np.full(d, floor)
@@ -287,11 +285,8 @@ def _fitted(
         turned = (V + alone - along(step)) * np.sqrt(before / psi)[:, None]
         V = np.asarray(np.linalg.qr(turned)[0], dtype=np.float64)
         if float(np.abs(np.log(psi / before)).max()) <= least:
-            errors = np.diagonal(np.linalg.inv(H))
-            if errors.min() <= 0:
-                break
-            return (psi if np.isinf(degrees) else _shrunk(psi, errors)), psi
-    return ()
+            return psi if np.diagonal(np.linalg.inv(H)).min() > 0 else None
+    return None
 
 
 def _equations(
@@ -338,16 +333,6 @@ def _unevenness(H: FloatArray, gap: FloatArray, degrees: float) -> float:
     if freedom < 1:
         return 0.0
     return 0.5 * degrees * float(g @ (g / values[kept])) / float(chdtri(freedom, FALSE_ALARM))
-
-
-def _shrunk(psi: FloatArray, variance: FloatArray) -> FloatArray:
-    """Ψ with each logarithm drawn to their mean in proportion to its error variance."""
-    log, typical = np.log(psi), float(np.median(variance))
-    weight = 1.0 / (variance + typical)
-    mean = float(weight @ log / weight.sum())
-    known = variance <= 4 * typical
-    spread = max(float(np.mean((log[known] - mean) ** 2 - variance[known])), 1e-6)
-    return np.asarray(np.exp(mean + (log - mean) * spread / (spread + variance)))
 
 
 # -- the space of the latents ---------------------------------------------------------------------
