@@ -112,11 +112,6 @@ def test_a_client_refuses_labels_that_cannot_be_told_apart_or_seen(labels, says)
         _client(*labels)
 
 
-def test_a_client_refuses_a_name_that_holds_an_escape_sequence():
-    with pytest.raises(jc.InputError, match=r"the name 'lab\\x1b' holds .* U.001B"):
-        _client("a", name="lab\x1b")
-
-
 def test_numbers_of_17_digits_are_told_apart():
     assert label_key("12345678901234567") != label_key("12345678901234568")
     assert label_key("12345678901234567") == label_key("12345678901234567.0")

@@ -40,13 +40,6 @@ def test_exact_moments_give_the_noise_of_each_sensor(p, d):
     np.testing.assert_allclose(found.variance, psi, rtol=1e-8)
 
 
-def test_exact_moments_of_equal_noise_are_even():
-    control, others, _, _ = noisy(4, 10, None, 0, factor=1.0)
-    found = sensor_noise(control, others, 4)
-    assert found.unevenness < 1
-    assert found.variance is None
-
-
 @pytest.mark.parametrize(("p", "d", "n"), [(5, 50, 300), (5, 50, 2000), (8, 16, 2000)])
 def test_the_noise_of_each_sensor_is_found_within_its_error(p, d, n):
     off = []

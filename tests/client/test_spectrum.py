@@ -50,13 +50,6 @@ def test_without_spare_features_the_noise_floor_is_invisible(p, seed):
     assert spectrum.gap == np.inf
 
 
-def test_features_without_noise_have_no_floor_and_an_infinite_gap():
-    spectrum = noise_model(population(3, 5, 0.0, 0)[0])
-    assert spectrum.visible
-    assert spectrum.noise_floor == 0
-    assert spectrum.gap == np.inf
-
-
 def test_the_subtracted_floor_leaves_the_control_positive():
     # The control has a latent far below the noise of the other regimes.
     rng = np.random.default_rng(0)
