@@ -11,7 +11,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.client.reduction import ColumnSketch, Scatter
 
-from .wide_rows import client_from, probabilities, seen_through, wide_regimes
+from .wide_rows import client_from, probabilities, wide_regimes
 
 
 def noisy_rows(n: int, m: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -89,36 +89,6 @@ def test_without_noise_the_fragment_is_that_of_all_columns():
     assert reduced.blocks == full.blocks
     assert reduced.districts == full.districts
     np.testing.assert_allclose(probabilities(reduced), probabilities(full), atol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_study_of_300_columns_has_the_verdicts_of_all_columns():
-    seed = 1000
-    world = jc.simulate.random_world(6, 3, coverage=0.7, seed=seed)
-    study: dict[bool, list[jc.Client]] = {False: [], True: []}
-    for k in range(3):
-        control, others = world.rows(k, 800)
-        own = seen_through(300, {"control": control, **others}, 0.3, 0.5, seed + k)
-        for reduce, clients in study.items():
-            interventions = {x: own[x] for x in others}
-            clients.append(
-                jc.Client.from_samples(
-                    f"site-{k}",
-                    observational=own["control"],
-                    interventions=interventions,
-                    reduce=reduce,
-                )
-            )
-    full, reduced = (jc.recover(clients).order for clients in study.values())
-    pairs = [(a, d) for a in full.labels for d in full.labels if a != d]
-    opposite = {jc.Verdict.ANCESTOR, jc.Verdict.NOT_ANCESTOR}
-    assert not any({reduced.verdict(*x), full.verdict(*x)} == opposite for x in pairs)
-    # A probability next to a threshold may fall on its other side.
-    assert np.mean([reduced.verdict(*x) is full.verdict(*x) for x in pairs]) >= 0.9
-    away = [abs(reduced.probability(*x) - full.probability(*x)) for x in pairs]
-    assert np.mean(away) < 0.02
-    assert np.max(away) < 0.1
-    assert jc.metrics.global_f1(world.order, reduced) == jc.metrics.global_f1(world.order, full)
 
 
 def test_the_directions_have_equal_noise_and_are_as_many_as_said():
