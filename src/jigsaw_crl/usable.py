@@ -9,6 +9,7 @@ word (`after_recovery`), so that the findings agree with what is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, ReadingNote
@@ -82,7 +83,7 @@ def after_recovery(
         # The checks compare regimes with what one target moves in a linear system.
         kept = [f for f in kept if f.check not in ("several-targets", "light-tails")]
     elif "light-tails" in signs and 2 * len(unclear) > len(labels):
-        kept.append(saturated(client, len(unclear), len(labels)))
+        kept.append(replace(saturated(len(unclear), len(labels)), client=client))
     return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
 
 

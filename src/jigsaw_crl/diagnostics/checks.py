@@ -7,7 +7,7 @@ method's own reading says of it, is decided in `jigsaw_crl.usable`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,14 +137,15 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
         several = sum(f.check == "several-targets" for f in found)
         # Hard interventions do not need a linear system (T9): recovery decides about them.
         if not client.hard and 2 * several > len(client.labels):
-            found.append(saturated(client.name, several, len(client.labels)))
+            found.append(saturated(several, len(client.labels)))
     found += [*gains, *check_sensors(client, spectrum), *check_rows(client)]
     found += [*check_drift(client, white), *check_batches(client, means)]
     seen = {(f.check, f.severity) for f in found}
     hidden = {hides for reason, hides in EXPLAINS if reason in seen}
     if ("sensor-noise", "error") in seen and not _noisy_without(client, found):
         hidden.add(("sensor-noise", "error"))
-    findings = tuple(f for f in found if (f.check, f.severity) not in hidden)
+    told = (f for f in found if (f.check, f.severity) not in hidden)
+    findings = tuple(replace(f, client=client.name) for f in told)
     return ClientReport(client.name, findings, spectrum, strength, client.n_samples, white)
 
 
@@ -158,10 +159,10 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     return any((f.check, f.severity) == ("sensor-noise", "error") for f in about)
 
 
-def saturated(client: str, unclear: int, labels: int) -> Finding:
+def saturated(unclear: int, labels: int) -> Finding:
     """Most regimes of a client with light tails move more directions than one target explains."""
     share, regimes = round(unclear / labels, 2), pluralise(labels, "regime")
-    return finding("not-linear/client", share, 0.5, client=client, unclear=unclear, regimes=regimes)
+    return finding("not-linear/client", share, 0.5, unclear=unclear, regimes=regimes)
 
 
 def check_study(

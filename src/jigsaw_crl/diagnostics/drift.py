@@ -48,10 +48,10 @@ def check_drift(client: Client, white: White) -> Iterator[Finding]:
         # With more than half of its variance along some direction, the control's covariance is not
         # that of the system, and no regime can be compared with it.
         mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > rows
-        words = {"client": client.name, "regime": client.control_name}
-        words["severity"] = "error" if mostly else "warning"
-        words["than"] = "the rows vary otherwise" if mostly else "chance allows"
-        yield finding("drifting-control", moved, edge, **words)
+        severity = "error" if mostly else "warning"
+        than = "the rows vary otherwise" if mostly else "chance allows"
+        place = client.control_name
+        yield finding("drifting-control", moved, edge, regime=place, severity=severity, than=than)
 
 
 def _trends(values: FloatArray) -> bool:
@@ -86,19 +86,18 @@ def check_batches(client: Client, means: Means) -> Iterator[Finding]:
         return
     if wander.strength > 1:
         where = ", in the direction where they differ most" if wander.uneven else ""
-        words = {"size": wander.size, "where": where}
-        yield finding("batch-wander", wander.strength, 1.0, client=client.name, **words)
+        yield finding("batch-wander", wander.strength, 1.0, size=wander.size, where=where)
     controls = {batch.name for batch in client.control.batches}
     named = client.named_regimes[1:]
     apart = [x for x, m in named if not {batch.name for batch in m.batches} <= controls]
     if not apart:
         return
-    words = {"labels": few(dict.fromkeys(apart)), "severity": "warning"}
+    labels, severity = few(dict.fromkeys(apart)), "warning"
     cost = f"their means are uncertain by the {wander.size:.2g} that batches differ"
     if isnan(wander.size):
         cost = "no regime is in two batches to show how much they differ: these means are not used"
     elif wander.strength <= 1:
         cost = "batches do not differ by more than chance, so this costs little"
-        words["severity"] = "info"
+        severity = "info"
     value = None if isnan(wander.size) else wander.size
-    yield finding("batch-without-control", value, client=client.name, cost=cost, **words)
+    yield finding("batch-without-control", value, labels=labels, severity=severity, cost=cost)

@@ -79,7 +79,7 @@ def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str
         strength[label] = max(strength.get(label, 0.0), strong)
         third[label] = max(third.get(label, 0.0), second)
     several = [
-        finding("several-targets", x, CLEARLY, client=client.name, regime=label)
+        finding("several-targets", x, CLEARLY, regime=label)
         for label, x in third.items()
         if x > CLEARLY
     ]
@@ -112,17 +112,16 @@ def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Ite
     """Findings about labels whose regimes do not differ in the directions of the latents."""
     moved = {label: how for label in weak if (how := _plain_difference(client, label))}
     for label, strength in weak.items():
-        place = {"client": client.name, "regime": label}
         if label in moved:
-            yield finding("weak-intervention/moved", strength, 1.0, how=moved[label], **place)
+            yield finding("weak-intervention/moved", strength, 1.0, regime=label, how=moved[label])
             continue
         more = 0.0 if client.is_population else (1 / max(strength, 0.1)) ** 2
         # A regime at the edge of chance needs hardly more rows, and how many is not known.
         need = f"; about {more:.1f} times as many rows might show it" if more >= 1.1 else ""
-        yield finding("weak-intervention", strength, 1.0, need=need, **place)
+        yield finding("weak-intervention", strength, 1.0, regime=label, need=need)
     if everything:
         name, how = ("no-signal/moved", few(moved.values(), 1)) if moved else ("no-signal", "")
-        yield finding(name, max(weak.values()), 1.0, client=client.name, how=how)
+        yield finding(name, max(weak.values()), 1.0, how=how)
 
 
 def _plain_difference(client: Client, label: str) -> str:
@@ -148,9 +147,8 @@ def _copies(client: Client) -> Iterator[Finding]:
     """Findings about regimes that hold the rows of an earlier one."""
     named = client.named_regimes
     for i, (label, m) in enumerate(named):
-        place = {"client": client.name, "regime": label}
         for other in [other for other, twin in named[:i] if same_rows(m, twin)][:1]:
-            yield finding("duplicated-regime", 0.0, SAME_ROWS, other=other, **place)
+            yield finding("duplicated-regime", 0.0, SAME_ROWS, regime=label, other=other)
 
 
 def _alike(client: Client, white: White, strength: FloatArray, level: float) -> Iterator[Finding]:
@@ -176,8 +174,7 @@ def _alike(client: Client, white: White, strength: FloatArray, level: float) -> 
             float(np.sqrt(step @ step / white.errors.between(i, j) / edge)),
         )
         if apart <= 1:
-            words = {"client": client.name, "regime": label, "other": other}
-            yield finding("like-regimes", apart, 1.0, **words)
+            yield finding("like-regimes", apart, 1.0, regime=label, other=other)
 
 
 def same_rows(a: Moments, b: Moments) -> bool:
@@ -216,5 +213,4 @@ def _swapped_control(
         root = inverse_square_root(M[c])
         against = np.linalg.eigvalsh(root @ M @ root)
         if all(third(c, j, against[j], client.control.n) <= 1 for j in (0, *others)):
-            words = {"control": client.control_name, "label": label}
-            yield finding("swapped-control", client=client.name, **words)
+            yield finding("swapped-control", control=client.control_name, label=label)

@@ -58,10 +58,8 @@ def differences(control: Moments, m: Moments) -> tuple[FloatArray, FloatArray, F
     """
     n0, n1 = (x.mean_rows for x in (control, m))
     v0, v1 = (np.diagonal(x.covariance) for x in (control, m))
-    of_variance = 0.0
-    for x, n in ((control, n0), (m, n1)):
-        own = kurtosis(x)
-        of_variance += np.maximum((3.0 if own is None else own) - 1.0, 0.5) / n
+    each = ((kurtosis(x), n) for x, n in ((control, n0), (m, n1)))
+    of_variance = sum(np.maximum((3.0 if k is None else k) - 1.0, 0.5) / n for k, n in each)
     with np.errstate(divide="ignore", invalid="ignore"):
         # Few rows may not vary at all in a feature that is rarely seen.
         t = np.abs(m.mean - control.mean) / np.sqrt(np.maximum(v0, v1) / n1 + v0 / n0)
@@ -92,7 +90,7 @@ def check_rows(client: Client) -> list[Finding]:
             findings.append(spoilt)
         elif tails.worth < COSTS * tails.rows:
             heavy.append(tails)
-    findings += [_heavy_tails(client, heavy)] if heavy else []
+    findings += [_heavy_tails(heavy)] if heavy else []
     for check in (_clipped, _dependent, _few_groups, _missing_values, _covariates):
         findings += check(client)
     return findings
@@ -132,7 +130,7 @@ def _missing_code(client: Client, tails: _Tails) -> Finding | None:
     if abs(value - code) > NEAR * abs(code) or share * tails.rows < 1.5:
         return None
     words = {"feature": tails.feature, "code": code, "share": percent(float(share))}
-    return finding("missing-code", client=client.name, regime=tails.regime, **words)
+    return finding("missing-code", regime=tails.regime, **words)
 
 
 def _outliers(client: Client, tails: _Tails) -> Finding | None:
@@ -152,18 +150,17 @@ def _outliers(client: Client, tails: _Tails) -> Finding | None:
     what = "leave the feature out with --ignore, or transform it"
     if tails.rows > 2 * client.n_features:
         what = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
-    words = {"feature": tails.feature, "what": what, "regime": tails.regime, "client": client.name}
-    return finding("outliers", carrying, least, **words)
+    words = {"feature": tails.feature, "what": what}
+    return finding("outliers", carrying, least, regime=tails.regime, **words)
 
 
-def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
+def _heavy_tails(heavy: list[_Tails]) -> Finding:
     """The finding about the regime that heavy tails cost most, and the names of the others."""
     worst = min(heavy, key=lambda t: t.worth / t.rows)
     also = [t.regime for t in heavy if t.regime != worst.regime]
     more = f"; also in {few(map(repr, dict.fromkeys(also)))}" if also else ""
-    place = {"client": client.name, "regime": worst.regime}
     words = {"feature": worst.feature, "rows": worst.rows, "worth": worst.worth, "more": more}
-    return finding("heavy-tails", worst.kurtosis, HEAVY, **place, **words)
+    return finding("heavy-tails", worst.kurtosis, HEAVY, regime=worst.regime, **words)
 
 
 def _dependent(client: Client) -> Iterator[Finding]:
@@ -183,8 +180,7 @@ def _dependent(client: Client) -> Iterator[Finding]:
         if m.groups is not None:
             alike, what = "rows of one group are alike", "Record more groups"
         words = {"alike": alike, "what": what, "where": where, "rows": m.rows or 0, "n": m.n or 0}
-        words |= {"client": client.name, "mean_rows": m.mean_rows}
-        yield finding("dependent-rows", factor, NOTICEABLE, **words)
+        yield finding("dependent-rows", factor, NOTICEABLE, mean_rows=m.mean_rows, **words)
 
 
 def _few_groups(client: Client) -> Iterator[Finding]:
@@ -196,8 +192,8 @@ def _few_groups(client: Client) -> Iterator[Finding]:
         cost = "how much groups differ is known only roughly, and errors may be too small"
         if fewest == 1:
             cost = "what belongs to the regime cannot be told from what belongs to its group"
-        words = {"named": few(map(repr, found)), "cost": cost, "client": client.name}
-        yield finding("few-groups", fewest, float(MOST_PARTS), **words)
+        named = few(map(repr, found))
+        yield finding("few-groups", fewest, float(MOST_PARTS), named=named, cost=cost)
 
 
 def _covariates(client: Client) -> Iterator[Finding]:
@@ -212,8 +208,7 @@ def _covariates(client: Client) -> Iterator[Finding]:
         far = np.max(np.nan_to_num(found, posinf=np.inf), axis=0) > edge
         moved = [name for name, is_far in zip(client.covariates.names, far, strict=True) if is_far]
         if moved:
-            words = {"named": few(map(repr, moved)), "regime": label}
-            yield finding("covariate-differs", client=client.name, **words)
+            yield finding("covariate-differs", regime=label, named=few(map(repr, moved)))
 
 
 def _missing_values(client: Client) -> Iterator[Finding]:
@@ -228,7 +223,7 @@ def _missing_values(client: Client) -> Iterator[Finding]:
         words = {x: sum(getattr(one, x) for one, _, _ in found) for x in ("gaps", "rows")}
         words |= {"own": own.rows, "worth": worth, "of_means": own.rows / own.mean}
         cost = own.rows / worth
-        yield finding("missing-values", cost, client=client.name, where=where, **words)
+        yield finding("missing-values", cost, where=where, **words)
 
 
 def check_light_tails(client: Client) -> list[Finding]:
@@ -256,7 +251,7 @@ def check_light_tails(client: Client) -> list[Finding]:
     if not score or total >= LIGHT:
         return []
     least = 3 + min(excess)
-    return [finding("light-tails", round(total, 2), LIGHT, client=client.name, least=least)]
+    return [finding("light-tails", round(total, 2), LIGHT, least=least)]
 
 
 def is_skewed(client: Client) -> bool:
@@ -303,7 +298,7 @@ def _clipped(client: Client) -> Iterator[Finding]:
         words = {"feature": feature, "stop": number(stop), "side": side}
         words["regimes"] = pluralise(len(found), "regime")
         most = float(share.max())
-        yield finding("clipped", most, client=client.name, share=percent(most), **words)
+        yield finding("clipped", most, share=percent(most), **words)
 
 
 def _stop(m: Moments, k: int, skew: float) -> tuple[float, float, float] | None:
