@@ -6,7 +6,7 @@ method's own reading says of it, is decided in `jigsaw_crl.usable`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,12 +22,35 @@ from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.diagnostics.drift import check_batches, check_drift
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import check_regimes
-from jigsaw_crl.diagnostics.rows import check_light_tails, check_rows
+from jigsaw_crl.diagnostics.rows import (
+    check_clipped,
+    check_covariates,
+    check_dependent,
+    check_groups,
+    check_heavy_tails,
+    check_light_tails,
+    check_missing,
+)
 from jigsaw_crl.diagnostics.sensors import check_gains, check_sensors
 
+# Takes a client, and gives what it finds; `check_client` writes the client's name into it.
+CHECKS: tuple[Callable[[Client], Iterable[Finding]], ...] = (
+    check_gains,
+    check_sensors,
+    check_heavy_tails,
+    check_light_tails,
+    check_clipped,
+    check_dependent,
+    check_groups,
+    check_missing,
+    check_covariates,
+    check_drift,
+    check_batches,
+)
 # A reason that was found, and what it looks like, which is not told beside it.
 EXPLAINS = (
     (("drifting-gains", "error"), ("several-targets", "error")),
+    (("drifting-gains", "error"), ("light-tails", "info")),
     (("drifting-gains", "error"), ("uneven-noise", "info")),
     (("drifting-gains", "error"), ("uneven-noise", "warning")),
     (("not-linear", "error"), ("several-targets", "error")),
@@ -129,24 +152,21 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
     ['no-signal']
     """
     white = client.white if white is None else white
-    spectrum, means = client.noise, client.means
     found, strength = check_regimes(client, white)
-    gains = check_gains(client, spectrum)
-    if not gains and (tails := check_light_tails(client)):
-        found += tails
-        several = sum(f.check == "several-targets" for f in found)
-        # Hard interventions do not need a linear system (T9): recovery decides about them.
-        if not client.hard and 2 * several > len(client.labels):
-            found.append(saturated(several, len(client.labels)))
-    found += [*gains, *check_sensors(client, spectrum), *check_rows(client)]
-    found += [*check_drift(client, white), *check_batches(client, means)]
+    found += [f for check in CHECKS for f in check(client)]
     seen = {(f.check, f.severity) for f in found}
+    several = sum(f.check == "several-targets" for f in found)
+    bends = ("light-tails", "info") in seen and ("drifting-gains", "error") not in seen
+    # Hard interventions do not need a linear system (T9): recovery decides about them.
+    if bends and not client.hard and 2 * several > len(client.labels):
+        found.append(saturated(several, len(client.labels)))
+        seen.add(("not-linear", "error"))
     hidden = {hides for reason, hides in EXPLAINS if reason in seen}
     if ("sensor-noise", "error") in seen and not _noisy_without(client, found):
         hidden.add(("sensor-noise", "error"))
     told = (f for f in found if (f.check, f.severity) not in hidden)
     findings = tuple(replace(f, client=client.name) for f in told)
-    return ClientReport(client.name, findings, spectrum, strength, client.n_samples, white)
+    return ClientReport(client.name, findings, client.noise, strength, client.n_samples, white)
 
 
 def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
@@ -155,8 +175,7 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     left = client.without(spoilt)
     if left is None or left is client:
         return left is client
-    about = check_sensors(left, left.noise)
-    return any((f.check, f.severity) == ("sensor-noise", "error") for f in about)
+    return any((f.check, f.severity) == ("sensor-noise", "error") for f in check_sensors(left))
 
 
 def saturated(unclear: int, labels: int) -> Finding:

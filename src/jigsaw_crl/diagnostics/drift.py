@@ -13,9 +13,7 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
-from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
 
@@ -23,7 +21,7 @@ from jigsaw_crl.moments.regime import Moments
 TRENDING = 3.0
 
 
-def check_drift(client: Client, white: White) -> Iterator[Finding]:
+def check_drift(client: Client) -> Iterator[Finding]:
     """A finding about control rows whose mean moves from the beginning of the file to its end.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
@@ -31,7 +29,7 @@ def check_drift(client: Client, white: White) -> Iterator[Finding]:
     do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
     distances than between neighbouring stretches, and then there is no drift.
     """
-    parts, W = list[Moments](), white.rows.W
+    parts, W = list[Moments](), client.white.rows.W
     for part in client.control.parts:
         # A short stretch is merged into the one before it.
         if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * len(W):
@@ -79,9 +77,9 @@ def _jumps(parts: list[Moments], W: FloatArray) -> bool:
     return squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
 
 
-def check_batches(client: Client, means: Means) -> Iterator[Finding]:
+def check_batches(client: Client) -> Iterator[Finding]:
     """Findings about batches; none if all rows are in one batch or batches are unknown."""
-    wander = means.wander
+    wander = client.means.wander
     if wander is None:
         return
     if wander.strength > 1:

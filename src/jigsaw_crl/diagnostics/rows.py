@@ -78,10 +78,8 @@ class _Tails(NamedTuple):
     worth: float
 
 
-def check_rows(client: Client) -> list[Finding]:
-    """Findings about rows that depend on one another or have heavy tails."""
-    if client.is_population:
-        return []
+def check_heavy_tails(client: Client) -> list[Finding]:
+    """Findings about tails that make rows count for less, and about codes and outliers in them."""
     findings: list[Finding] = []
     heavy = []
     for tails in _heavy(client):
@@ -90,10 +88,7 @@ def check_rows(client: Client) -> list[Finding]:
             findings.append(spoilt)
         elif tails.worth < COSTS * tails.rows:
             heavy.append(tails)
-    findings += [_heavy_tails(heavy)] if heavy else []
-    for check in (_clipped, _dependent, _few_groups, _missing_values, _covariates):
-        findings += check(client)
-    return findings
+    return [*findings, *([_heavy_tails(heavy)] if heavy else ())]
 
 
 def _heavy(client: Client) -> Iterator[_Tails]:
@@ -163,7 +158,7 @@ def _heavy_tails(heavy: list[_Tails]) -> Finding:
     return finding("heavy-tails", worst.kurtosis, HEAVY, regime=worst.regime, **words)
 
 
-def _dependent(client: Client) -> Iterator[Finding]:
+def check_dependent(client: Client) -> Iterator[Finding]:
     """Rows whose means vary more than independent rows allow.
 
     Serial dependence makes means vary more than covariances, `1 + 2 Σ r_l` against `1 + 2 Σ r_l²`;
@@ -183,7 +178,7 @@ def _dependent(client: Client) -> Iterator[Finding]:
         yield finding("dependent-rows", factor, NOTICEABLE, mean_rows=m.mean_rows, **words)
 
 
-def _few_groups(client: Client) -> Iterator[Finding]:
+def check_groups(client: Client) -> Iterator[Finding]:
     """Regimes with rows of so few groups that their differences are hardly known."""
     # With fewer groups than parts, how much groups differ shows only roughly.
     found = {x: m.groups for x, m in client.named_regimes if (m.groups or np.inf) < MOST_PARTS}
@@ -196,9 +191,9 @@ def _few_groups(client: Client) -> Iterator[Finding]:
         yield finding("few-groups", fewest, float(MOST_PARTS), named=named, cost=cost)
 
 
-def _covariates(client: Client) -> Iterator[Finding]:
+def check_covariates(client: Client) -> Iterator[Finding]:
     """Covariates that are not as the control's in some regime."""
-    if client.covariates is None:
+    if client.covariates is None or client.is_population:
         return
     control, regimes = client.covariates.only()
     for label, ms in regimes.items():
@@ -211,7 +206,7 @@ def _covariates(client: Client) -> Iterator[Finding]:
             yield finding("covariate-differs", regime=label, named=few(map(repr, moved)))
 
 
-def _missing_values(client: Client) -> Iterator[Finding]:
+def check_missing(client: Client) -> Iterator[Finding]:
     """Rows with missing values that are used, and what that costs."""
     found = [
         (m.incomplete, m.uncounted().n or 1, where)
@@ -271,7 +266,7 @@ def is_skewed(client: Client) -> bool:
     return bool(scores) and bool(np.abs(np.sum(scores, axis=0)).max() > SKEWED * len(scores) ** 0.5)
 
 
-def _clipped(client: Client) -> Iterator[Finding]:
+def check_clipped(client: Client) -> Iterator[Finding]:
     """Features whose readings stop at one value, the end of the sensor's range.
 
     A Gaussian reading that stops at a, in its own standard deviations, has a skewness that gives a,

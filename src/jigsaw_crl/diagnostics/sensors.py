@@ -45,8 +45,9 @@ UNKNOWN = {
 }
 
 
-def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:
+def check_sensors(client: Client) -> list[Finding]:
     """Findings about units, the number of latents and the noise."""
+    spectrum = client.noise
     # Directions have no units of their own.
     units = spectrum.visible and client.reduction is None
     findings = [*(_uneven_units(client) if units else ())]
@@ -148,9 +149,9 @@ def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     yield finding("uneven-noise/unknown", spectrum.unevenness, 1.0, why=why, what=what)
 
 
-def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
+def check_gains(client: Client) -> list[Finding]:
     """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
-    d, p = client.n_features, spectrum.rank
+    d, p, spectrum = client.n_features, client.n_latent, client.noise
     if client.is_population or p == d or d > MOST_FEATURES:
         return []
     long = [m for _, m in client.named_regimes if (m.n or 0) >= ROWS * d]
