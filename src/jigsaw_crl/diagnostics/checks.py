@@ -48,16 +48,18 @@ CHECKS: tuple[Callable[[Client], Iterable[Finding]], ...] = (
     check_batches,
 )
 # A reason that was found, and what it looks like, which is not told beside it.
-EXPLAINS = (
-    (("drifting-gains", "error"), ("several-targets", "error")),
-    (("drifting-gains", "error"), ("light-tails", "info")),
-    (("drifting-gains", "error"), ("uneven-noise", "info")),
-    (("drifting-gains", "error"), ("uneven-noise", "warning")),
-    (("not-linear", "error"), ("several-targets", "error")),
-    (("drifting-control", "error"), ("several-targets", "error")),
-    (("clipped", "warning"), ("drifting-control", "warning")),
-    (("no-signal", "error"), ("sensor-noise", "error")),
-)
+EXPLAINS = {
+    "error: drifting-gains": (
+        "error: several-targets",
+        "info: light-tails",
+        "info: uneven-noise",
+        "warning: uneven-noise",
+    ),
+    "error: not-linear": ("error: several-targets",),
+    "error: drifting-control": ("error: several-targets",),
+    "warning: clipped": ("warning: drifting-control",),
+    "error: no-signal": ("error: sensor-noise",),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,17 +156,16 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
     white = client.white if white is None else white
     found, strength = check_regimes(client, white)
     found += [f for check in CHECKS for f in check(client)]
-    seen = {(f.check, f.severity) for f in found}
-    several = sum(f.check == "several-targets" for f in found)
-    bends = ("light-tails", "info") in seen and ("drifting-gains", "error") not in seen
+    seen, several = set(map(_kind, found)), sum(f.check == "several-targets" for f in found)
+    bends = "info: light-tails" in seen and "error: drifting-gains" not in seen
     # Hard interventions do not need a linear system (T9): recovery decides about them.
     if bends and not client.hard and 2 * several > len(client.labels):
         found.append(saturated(several, len(client.labels)))
-        seen.add(("not-linear", "error"))
-    hidden = {hides for reason, hides in EXPLAINS if reason in seen}
-    if ("sensor-noise", "error") in seen and not _noisy_without(client, found):
-        hidden.add(("sensor-noise", "error"))
-    told = (f for f in found if (f.check, f.severity) not in hidden)
+        seen.add("error: not-linear")
+    hidden = {kind for reason in seen for kind in EXPLAINS.get(reason, ())}
+    if "error: sensor-noise" in seen and not _noisy_without(client, found):
+        hidden.add("error: sensor-noise")
+    told = (f for f in found if _kind(f) not in hidden)
     findings = tuple(replace(f, client=client.name) for f in told)
     return ClientReport(client.name, findings, client.noise, strength, client.n_samples, white)
 
@@ -175,7 +176,11 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     left = client.without(spoilt)
     if left is None or left is client:
         return left is client
-    return any((f.check, f.severity) == ("sensor-noise", "error") for f in check_sensors(left))
+    return "error: sensor-noise" in map(_kind, check_sensors(left))
+
+
+def _kind(found: Finding) -> str:
+    return f"{found.severity}: {found.check}"
 
 
 def saturated(unclear: int, labels: int) -> Finding:

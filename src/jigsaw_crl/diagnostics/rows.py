@@ -28,8 +28,6 @@ HEAVY = 9.0
 # Fewer rows than this carry a variance if a single row has more than four fifths of it: a reading
 # that went wrong. In a system of products with heavy tails the largest row has up to two thirds.
 ALONE = 1.5
-# Tails that leave a larger share of the rows cost nothing that is worth a line.
-COSTS = 0.98
 # Numbers that loggers write for a reading that is missing, and how near an estimate must come.
 CODES = (-99_999, -9_999, -999, -99, 999, 9_999, 99_999, 999_999, 32_767, 65_535, -32_768)
 NEAR = 0.002
@@ -86,7 +84,7 @@ def check_heavy_tails(client: Client) -> list[Finding]:
         spoilt = _missing_code(client, tails) or _outliers(client, tails)
         if spoilt is not None:
             findings.append(spoilt)
-        elif tails.worth < COSTS * tails.rows:
+        elif NOTICEABLE * tails.worth < tails.rows:
             heavy.append(tails)
     return [*findings, *([_heavy_tails(heavy)] if heavy else ())]
 
