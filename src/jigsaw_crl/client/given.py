@@ -199,7 +199,7 @@ def moments_of_rows(
     width, control = matrices[0].x.shape[1], matrices[0].regime
     if reduce or (reduce is None and width >= WIDE and options.missing != "em"):
         names = check_features(client, features, width)
-        sketch = ColumnSketch(width, wanted=max(labels, n_latent or 0), grows=n_latent is None)
+        sketch = ColumnSketch(width, wanted=max(labels, n_latent or 0))
         cells = list[list[int]]()
         for rows in matrices:
             with _located(client, rows.regime):
