@@ -302,33 +302,26 @@ interventions, sensor_noise
             remedy = "Pass True, or a list of the labels that are hard."
             raise InputError(f"hard is {hard!r}", remedy, client=name)
         kinds: Kinds = "hard" if hard is True else dict.fromkeys(map(str, hard or ()), "hard")
-        control = named[0][1]
+        of, moments = [normal_label(regime) for regime, _ in named], [m for _, m in named]
         features = features if reduction is None else reduction.features
-        names = check_features(name, features, control.n_features)
-        regimes: dict[str, tuple[Moments, ...]] = {}
-        for label, own in named[1:]:
-            label = normal_label(label)
-            regimes[label] = (*regimes.get(label, ()), own)
-        removed = None
+        names, removed = check_features(name, features, moments[0].n_features), None
         if covariates:
-            names, control, regimes, removed = without_covariates(
-                name, names, covariates, control, regimes
-            )
+            names, moments, removed = without_covariates(name, names, covariates, moments)
+        regimes = _by_label(of, moments)
         counted = None if reduction is None or n_latent is not None else reduction.counted
         least = len(regimes) if counted is None else counted.used
         p = least if n_latent is None else n_latent
-        name, control_name = normal_label(name), normal_label(named[0][0])
-        client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
+        client = cls(normal_label(name), moments[0], regimes, p, names, of[0])
         # Checked with the number of labels first: only moments that fit together can be pooled.
         validate_client(client)
-        control, regimes = count_rows(control, regimes, p)
+        moments = count_rows(moments, p)
         client = replace(
-            client, control=control, interventions=FrozenMapping(regimes), counted=counted,
-            reduction=None if reduction is None else reduction.about(control.mean),
-            covariates=None if removed is None else removed.counting(control, regimes),
+            client, control=moments[0], interventions=_by_label(of, moments), counted=counted,
+            reduction=None if reduction is None else reduction.about(moments[0].mean),
+            covariates=None if removed is None else removed.counting(moments),
         )  # fmt: skip
         if n_latent is None and counted is None:
-            counted = count_latents(control, client.regimes, len(regimes))
+            counted = count_latents(moments[0], moments[1:], len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
         return client.with_interventions(kinds, strict=True).with_sensors(noise=noise)
 
@@ -338,7 +331,6 @@ interventions, sensor_noise
             self,
             interventions={names.get(x, x): own for x, own in self.interventions.items()},
             hard=frozenset(names.get(x, x) for x in self.hard),
-            covariates=None if self.covariates is None else self.covariates.relabelled(names),
             up=FrozenMapping({names.get(x, x): sensor for x, sensor in self.up.items()}),
         )
 
@@ -352,8 +344,13 @@ interventions, sensor_noise
             return None
         if len(left) == len(self.labels):
             return self
-        hard = self.hard & left.keys()
-        return replace(self, interventions=FrozenMapping(left), hard=hard, counted=None)
+        hard, beside = self.hard & left.keys(), self.covariates
+        if beside is not None:
+            kept = zip(self.named_regimes, beside.moments, strict=True)
+            beside = replace(beside, moments=tuple(m for (x, _), m in kept if x not in spoilt))
+        return replace(
+            self, interventions=FrozenMapping(left), hard=hard, counted=None, covariates=beside
+        )
 
     def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
         """The same client, with the user's word on which interventions are hard.
@@ -463,14 +460,15 @@ interventions, sensor_noise
         if self.covariates is None:
             return self.control.mean
         # The control's mean without covariates is its mean where they are at their own.
-        return self.covariates.control.mean
+        return self.covariates.moments[0].mean
 
     @property
     def recorded(self) -> tuple[tuple[str, ...], Moments, Mapping[str, tuple[Moments, ...]]]:
         """Columns and moments as they were recorded, with covariates."""
         if self.covariates is None:
             return self.features, self.control, self.interventions
-        return self.columns, self.covariates.control, self.covariates.interventions
+        moments = self.covariates.moments
+        return self.columns, moments[0], _by_label([x for x, _ in self.named_regimes], moments)
 
     @cached_property
     def is_population(self) -> bool:
@@ -528,3 +526,11 @@ interventions, sensor_noise
             f"{pluralise(self.n_latent, 'latent')}, "
             f"{pluralise(self.n_features, 'feature')}, {size})"
         )
+
+
+def _by_label(of: Sequence[str], moments: Sequence[Moments]) -> Mapping[str, tuple[Moments, ...]]:
+    """The moments by the labels that they are of; the control, which is first, is left out."""
+    regimes: dict[str, tuple[Moments, ...]] = {}
+    for label, m in zip(of[1:], moments[1:], strict=True):
+        regimes[label] = (*regimes.get(label, ()), m)
+    return FrozenMapping(regimes)

@@ -193,15 +193,17 @@ def check_covariates(client: Client) -> Iterator[Finding]:
     """Covariates that are not as the control's in some regime."""
     if client.covariates is None or client.is_population:
         return
-    control, regimes = client.covariates.only()
-    for label, ms in regimes.items():
-        # Mean and variance of each of its regimes.
-        edge = float(ndtri(1 - FALSE_ALARM / (4 * len(ms) * len(regimes))))
-        found = [x for m in ms for x in differences(control, m)[:2]]
-        far = np.max(np.nan_to_num(found, posinf=np.inf), axis=0) > edge
-        moved = [name for name, is_far in zip(client.covariates.names, far, strict=True) if is_far]
-        if moved:
-            yield finding("covariate-differs", regime=label, named=few(map(repr, moved)))
+    control, *regimes = client.covariates.only()
+    # Mean and variance of each covariate in every regime.
+    edge = float(ndtri(1 - FALSE_ALARM / (4 * len(regimes))))
+    moved: dict[str, dict[str, None]] = {}
+    for (label, _), m in zip(client.named_regimes[1:], regimes, strict=True):
+        t, z, _ = differences(control, m)
+        for name, far in zip(client.covariates.names, np.fmax(t, z).tolist(), strict=True):
+            if far > edge:
+                moved.setdefault(label, {})[name] = None
+    for label, names in moved.items():
+        yield finding("covariate-differs", regime=label, named=few(map(repr, names)))
 
 
 def check_missing(client: Client) -> Iterator[Finding]:
