@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
 # The variance along the weakest direction of the signal exceeds that along the strongest of the
-# noise by the first factor, because variances of unequal sensors follow each other more closely;
-# and by the second where the gap alone separates signal from noise of unequal variance.
-GAP, WIDE_GAP = 1.25, 2.0
+# noise by this factor: variances of unequal sensors follow each other more closely. It gave 357 of
+# 500 sampled clients the right number; 1.25 and, where the gap alone decides, 2 gave 354.
+GAP = 1.5
 # Numbers of latents that are tried with unequal noise.
 MOST_TRIED = 8
 # Steps on log Ψ: their number, and the share of the sampling error (of rounding, for exact moments)
@@ -180,7 +180,7 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         return LatentCount(labels, _first_noise(values, degrees, 0), "features")
     ratios = values[labels - 1 : -1] / values[labels:]
     widest = labels + int(np.argmax(ratios))
-    if told_apart and d - widest >= least_bulk and ratios.max() > WIDE_GAP:
+    if told_apart and d - widest >= least_bulk and ratios.max() > GAP:
         # The gap may also be that at the number of labels, which is then confirmed.
         return LatentCount(widest, widest, "gap")
     return LatentCount(labels, found, "uneven")
