@@ -4,7 +4,9 @@
 
 A client of four labels is read from a CSV and recovered. Prints for each room how many distinct
 functions ran, and how many of them ran after a later room was entered: data goes one way, so a room
-that moments or checks are computed in should not be needed again. `--list 1` names the functions.
+that moments or checks are computed in should not be needed again. Methods of the values that it
+made, such as `Client.columns` or `White.moved`, are handed on with them: they are counted apart.
+`--list 1` names the functions.
 """
 
 from __future__ import annotations
@@ -74,16 +76,18 @@ def main() -> None:
         # Once before: lazy imports and caches are not on the way.
         jc.recover_fragment(jc.read_client(path))
         found, late = passed(lambda: jc.recover_fragment(jc.read_client(path)))
-    header("room", "functions", "after a later room")
+    methods = {code for code in late if code.co_varnames[:1] == ("self",)}
+    header("room", "functions", "after a later room", "methods of its values, after it")
     for room in sorted(set(found.values())):
         own = [code for code in found if found[code] == room]
-        row(room, len(own), sum(code in late for code in own))
+        back = [code for code in own if code in late - methods]
+        row(room, len(own), len(back), sum(code in methods for code in own))
         if given.list:
             for code in own:
-                mark = "  ← late" if code in late else ""
+                mark = "  ← late" if code in late - methods else "  ← late method" * (code in late)
                 print(f"    {Path(code.co_filename).stem}.{code.co_qualname}{mark}")
     files = {code.co_filename for code in found}
-    row(f"all, in {len(files)} files", len(found), len(late))
+    row(f"all, in {len(files)} files", len(found), len(late - methods), len(methods))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.covariates import Covariates
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study, usable
+from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study
 from jigsaw_crl.diagnostics.rows import is_skewed
 from jigsaw_crl.fragment.fragment import Fragment, Method, RankOne
 from jigsaw_crl.fragment.latents import in_columns
@@ -41,6 +41,7 @@ from jigsaw_crl.nullcone.recovery import Confounding, Recovery
 from jigsaw_crl.result.provenance import provenance_of
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study
+from jigsaw_crl.usable import after_recovery, usable
 
 __all__ = [
     "Options",
@@ -150,7 +151,9 @@ def recover_client(
             # Where effects run both ways, all clients together tell whether the system is linear.
             doubted=0.0 if sight is None else 1.0,
         )
-        report = report.after_recovery(client.labels, recovery.unread)
+        labels = frozenset(client.labels)
+        found = after_recovery(client.name, report.findings, labels, recovery.unread)
+        report = replace(report, findings=found, white=None)
         fragment = recovery.fragment(basis=basis)
     findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
     # Of a wide table only the directions are known.
@@ -239,8 +242,8 @@ def recover_study(
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)
     if report is None:
-        report = check_study(study, in_parallel(n_jobs, _checked, [(c,) for c in study]))
-    clients = list(study)
+        report = check_study(study, in_parallel(n_jobs, _checked, [(c,) for c in study.clients]))
+    clients = list(study.clients)
     try:
         clients = _readable(clients, report.findings, options)
     except InputError as refusal:
@@ -256,7 +259,8 @@ def recover_study(
     again = [(*given[k], sight) for k, sight in bent.items()]
     for k, new in zip(bent, in_parallel(n_jobs, one, again), strict=True):
         recovered[k] = new
-    report = report.with_clients(r.report for r in recovered)
+    reports |= {r.report.client: r.report for r in recovered}
+    report = replace(report, clients=tuple(reports[r.client] for r in report.clients))
     if refused is not None:
         return recovered, report
     left = {c.name for c in usable(study.clients, report.findings)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jigsaw_crl.base.errors import InputError, JigsawError, choose, import_optional
+from jigsaw_crl.base.errors import InputError, choose, import_optional
 from jigsaw_crl.base.order import CycleError
 
 places = st.fixed_dictionaries(
@@ -45,11 +45,6 @@ def test_a_located_error_keeps_what_the_new_place_does_not_say(first, second):
     for key in ("client", "regime", "path"):
         given_last = second.get(key)
         assert getattr(error, key) == (first.get(key) if given_last is None else given_last)
-
-
-def test_input_errors_are_value_errors_of_this_package():
-    assert issubclass(InputError, JigsawError)
-    assert issubclass(InputError, ValueError)
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():

@@ -96,27 +96,6 @@ def test_a_client_brings_its_labels_and_its_name_into_normal_form():
     assert client.name == "Lab 1"
 
 
-@pytest.mark.parametrize(
-    ("labels", "says"),
-    [
-        (("a", "A "), "'a' and 'A ' differ only by case, spaces"),
-        (("ﬁt", "FIT"), "differ only by case, spaces"),
-        (("1", "1.0"), r"1 and 1\.0"),
-        (("a\u200b",), "U.200B"),
-        (("a\x1b",), "U.001B"),
-        (("\N{FULLWIDTH LATIN SMALL LETTER C}ontrol",), "control's name 'control' is also"),
-    ],
-)
-def test_a_client_refuses_labels_that_cannot_be_told_apart_or_seen(labels, says):
-    with pytest.raises(jc.InputError, match=says):
-        _client(*labels)
-
-
-def test_a_client_refuses_a_name_that_holds_an_escape_sequence():
-    with pytest.raises(jc.InputError, match=r"the name 'lab\\x1b' holds .* U.001B"):
-        _client("a", name="lab\x1b")
-
-
 def test_numbers_of_17_digits_are_told_apart():
     assert label_key("12345678901234567") != label_key("12345678901234568")
     assert label_key("12345678901234567") == label_key("12345678901234567.0")

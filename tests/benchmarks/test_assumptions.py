@@ -9,7 +9,7 @@ from assumptions import check_assumptions, fully_indecomposable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jigsaw_crl.moments.regime import fixed_rank_pinv
+from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.truth.simulate import (
     Change,
     Intervention,

@@ -126,16 +126,6 @@ def test_offsets_along_one_direction_count_by_their_largest_size():
     assert found.size == pytest.approx(spread, rel=0.1)
 
 
-def test_a_shift_is_taken_against_the_controls_of_its_own_batch():
-    client = client_of(OWN, 100.0, seed=3)
-    found = means_of(client)
-    own = {b.name: b.mean for b in client.control.batches}
-    for j, ms in enumerate(client.interventions.values()):
-        (batch,) = ms[0].batches
-        np.testing.assert_allclose(found.shifts[j], batch.mean - own[batch.name], atol=0.02)
-    np.testing.assert_allclose(found.errors.variance, 1 / 400 + 1 / 200, rtol=0.01)
-
-
 def test_without_a_regime_in_two_batches_only_means_of_the_controls_batch_are_known():
     table = np.array([[200, 0], [200, 0], [0, 200]])
     found = means_of(client_of(table, 1.0, seed=0))
@@ -169,7 +159,7 @@ def test_rows_know_their_batches_by_name_or_number_one_by_one_or_together():
     [
         ("monday", "batch is a str"),
         ({"control": "monday"}, "batch has no entry"),
-        ({"control": ["monday"] * 7}, r"batches of shape \(7,\) for 600 rows"),
+        ({"control": ["monday"] * 7}, r"batch has shape \(7,\) for 600 rows"),
         ({"control": ["monday"] * 599 + [None]}, "row 600 has no batch"),
         ({"control": [1.0] * 599 + [float("nan")]}, "row 600 has no batch"),
     ],

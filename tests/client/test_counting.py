@@ -8,7 +8,6 @@ from scipy.signal import lfilter
 
 import jigsaw_crl as jc
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study import write_moments
 
 LATENTS, FEATURES = 5, 8
 
@@ -96,11 +95,3 @@ def test_merged_rows_count_as_the_average_of_both():
     assert both.rows == 400
     assert both.n == round(399 / 3.5) + 1
     assert a.counting(5.0, 2.0).uncounted().n == 100
-
-
-def test_a_moments_file_keeps_what_rows_count_for(tmp_path):
-    client = client_of(autocorrelated, 2)
-    back = jc.read_client(write_moments(client, tmp_path / "lab.npz"))
-    assert counts(back) == counts(client)
-    assert back.n_samples == client.n_samples
-    assert [m.n for m in back.interventions["z0"]] == [m.n for m in client.interventions["z0"]]

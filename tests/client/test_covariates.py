@@ -64,6 +64,14 @@ def test_moments_are_those_of_the_residuals_at_the_controls_covariates(frame: pd
     assert client.n_samples == N
 
 
+def test_a_client_without_a_label_keeps_the_covariates_of_the_others(frame: pd.DataFrame) -> None:
+    whole = table(frame)
+    _, control, labels = whole.without({"pump"}).recorded
+    assert list(labels) == ["valve"]
+    assert control is whole.recorded[1]
+    assert labels["valve"] == whole.recorded[2]["valve"]
+
+
 def test_moments_files_keep_covariates_so_that_rows_can_be_added(
     frame: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -78,7 +78,7 @@ def test_bad_words_are_refused_in_one_line():
         ({"trim": 0.9, "missing": "drop"}, "trim is 0.9"),
         ({"missing": "refuse"}, "values are missing or infinite"),
         ({"group": {"control": "x"}, "missing": "drop"}, "group has no entry for this regime"),
-        ({"group": {r: ["x"] for r in regimes}, "missing": "drop"}, "groups of shape"),
+        ({"group": {r: ["x"] for r in regimes}, "missing": "drop"}, "group has shape"),
     ):
         own = {k: v for k, v in regimes.items() if k != "control"}
         with pytest.raises(jc.InputError, match=said):

@@ -6,27 +6,16 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.diagnostics import check_client, check_study
 
-Rows = dict[str, np.ndarray]
+from .reports import Rows, checks, client
+
 KINDS = [("paper", 0), ("paper", 1), ("hard", 2), ("mild", 2), ("mean-only", 0), ("knock-down", 0)]
 
 
 def rows_of(kind: str, shift: float, n: int, seed: int) -> tuple[np.ndarray, Rows]:
     protocol = jc.simulate.Intervention.named(kind, shift=shift)
     return jc.simulate.random_world(6, 1, 1.0, seed, intervention=protocol).rows(0, n, seed=seed)
-
-
-def client(control: np.ndarray, regimes: Rows) -> jc.Client:
-    return jc.Client.from_samples("lab", observational=control, interventions=regimes)
-
-
-def found(control: np.ndarray, regimes: Rows) -> dict[str, list[Finding]]:
-    by_check: dict[str, list[Finding]] = {}
-    for finding in check_client(client(control, regimes)).findings:
-        by_check.setdefault(finding.check, []).append(finding)
-    return by_check
 
 
 @pytest.mark.parametrize(("kind", "shift"), KINDS)
@@ -50,9 +39,9 @@ def test_a_shift_of_the_mean_alone_is_a_signal():
     control = rng.normal(size=(500, 4))
     shifted = {k: rng.normal(size=(300, 4)) + 0.5 * np.eye(4)[i] for i, k in enumerate("abcd")}
     same = {k: rng.normal(size=(300, 4)) for k in "abcd"}
-    assert "weak-intervention" not in found(control, shifted)
-    assert len(found(control, same)["weak-intervention"]) == 4
-    assert "no-signal" in found(control, same)
+    assert "weak-intervention" not in checks(client(control, shifted))
+    assert len(checks(client(control, same))["weak-intervention"]) == 4
+    assert "no-signal" in checks(client(control, same))
 
 
 @pytest.mark.slow
@@ -61,7 +50,8 @@ def test_means_of_one_law_are_rarely_taken_for_shifts():
     for seed in range(300):
         rng = np.random.default_rng(seed)
         rows = rng.normal(size=(4, 60, 3))
-        alarms += "no-signal" not in found(rows[0], dict(zip("abc", rows[1:], strict=True)))
+        regimes = dict(zip("abc", rows[1:], strict=True))
+        alarms += "no-signal" not in checks(client(rows[0], regimes))
     # The level is one in a thousand for the mean and for each edge of the covariance.
     assert alarms <= 4
 
@@ -73,7 +63,7 @@ def test_a_batch_offset_is_not_called_several_targets(kind, shift):
         rng = np.random.default_rng(seed)
         size = 0.5 * control.std(axis=0)
         offset = {k: v + size * rng.normal(size=len(size)) for k, v in regimes.items()}
-        assert "several-targets" not in found(control, offset)
+        assert "several-targets" not in checks(client(control, offset))
 
 
 def test_an_intervention_on_two_nodes_with_shifts_is_named():
@@ -88,7 +78,7 @@ def test_an_intervention_on_two_nodes_with_shifts_is_named():
             0, 10_000, seed=seed
         )
         label = next(iter(regimes))
-        said = found(control, {**regimes, label: both[label]}).get("several-targets", [])
+        said = checks(client(control, {**regimes, label: both[label]})).get("several-targets", [])
         assert {f.regime for f in said} <= {label}
         named += bool(said)
     # A node and one of its parents may move two directions together, as one node does.
@@ -103,7 +93,7 @@ def test_heavy_tails_are_not_called_several_targets():
         regimes = {
             f"z{j}": (z * np.where(np.arange(4) == j, 2, 1)) @ G.T for j, z in enumerate(rest)
         }
-        said = found(control @ G.T, regimes)
+        said = checks(client(control @ G.T, regimes))
         assert not any(f.severity == "error" for f in said.get("several-targets", []))
 
 
@@ -120,7 +110,7 @@ def test_autocorrelated_rows_are_not_called_several_targets():
         G = rng.normal(size=(6, 4))
         twice = 1 + np.eye(4)
         regimes = {f"z{j}": (wandering(rng, 4000) * twice[j]) @ G.T for j in range(4)}
-        said = found(wandering(rng, 4000) @ G.T, regimes)
+        said = checks(client(wandering(rng, 4000) @ G.T, regimes))
         assert "several-targets" not in said
         assert said["dependent-rows"][0].severity == "warning"
         drifting += "drifting-control" in said
@@ -138,7 +128,7 @@ def test_a_small_regime_is_not_taken_for_the_control_because_it_fits_everything(
         bent = {k: np.tanh(v / size) for k, v in {"control": control, **regimes}.items()}
         small = next(iter(regimes))
         bent[small] = bent[small][:100]
-        said = found(bent.pop("control"), bent)
+        said = checks(client(bent.pop("control"), bent))
         errors += any(f.severity == "error" for f in said.get("several-targets", []))
         alarms += "swapped-control" in said
     assert errors > 0
@@ -151,8 +141,8 @@ def test_a_control_swapped_with_a_regime_is_named_with_and_without_shifts(kind, 
     for seed in range(10):
         control, regimes = rows_of(kind, shift, 6000, seed)
         label = next(iter(regimes))
-        said = found(regimes[label], {**regimes, label: control}).get("swapped-control", [])
-        named += any(repr(label) in f.message for f in said)
+        said = checks(client(regimes[label], {**regimes, label: control}))
+        named += any(repr(label) in f.message for f in said.get("swapped-control", []))
     assert named >= 6
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.diagnostics import check_client, usable
+from jigsaw_crl.diagnostics import check_client
+from jigsaw_crl.usable import usable
 
 from .tables import frame_of, regimes_of, write_table
 

@@ -22,7 +22,8 @@ from jigsaw_crl.assembly.futures import Outlook, new_site
 from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.frozen import CLOSED, FrozenMapping
+from jigsaw_crl.base.findings import CLOSED
+from jigsaw_crl.base.frozen import FrozenMapping
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import few, pluralise
 

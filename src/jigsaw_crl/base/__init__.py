@@ -1,6 +1,7 @@
 """Building blocks that every other package may import; they import only each other.
 
 ==============  ====================================================================
+`algebra`       leading space, pseudo-inverse and inverse root of a positive matrix
 `arrays`        names of the array types in signatures
 `bitsets`       orders as bit sets in machine words, compiled
 `documents`     closed JSON documents, checked by pydantic

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import ArrayLike
-
-__all__ = ["TOGETHER", "AnyArray", "ArrayLike", "BoolArray", "FloatArray", "IntArray"]
+from numpy.typing import ArrayLike as ArrayLike
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]

@@ -19,17 +19,6 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray
 
-__all__ = [
-    "Words",
-    "bit",
-    "compiled",
-    "contains",
-    "members",
-    "n_bits",
-    "pack",
-    "unpack",
-]
-
 Words = npt.NDArray[np.uint64]
 
 _ONE = np.uint64(1)

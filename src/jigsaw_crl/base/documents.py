@@ -16,8 +16,6 @@ from pydantic_core import from_json
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file
 
-__all__ = ["Closed", "Document", "Number", "WholeNumber"]
-
 # Neither takes a number written as text, nor a boolean.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 WholeNumber = Annotated[int, Field(strict=True)]

@@ -7,8 +7,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
-__all__ = ["InputError", "JigsawError", "choose", "import_optional"]
-
 T = TypeVar("T")
 
 

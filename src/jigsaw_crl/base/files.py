@@ -20,21 +20,6 @@ from typing import BinaryIO
 
 from jigsaw_crl.base.errors import InputError
 
-__all__ = [
-    "Ours",
-    "check_output",
-    "is_document",
-    "locked",
-    "new_stage",
-    "open_regular",
-    "read_file",
-    "readable",
-    "sync_folder",
-    "writable",
-    "write_file",
-    "write_text",
-]
-
 Ours = Callable[[bytes], bool]
 """Does a file with this beginning and end look like one that this package wrote?"""
 

@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Literal
 
 from jigsaw_crl.base.text import number
 
-__all__ = ["CLOSED", "Finding", "ReadingNote", "Severity", "most_severe_first", "spelling_notes"]
-
 Severity = Literal["info", "warning", "error"]
 # A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.
 CLOSED: Mapping[str, Any] = {"extra": "forbid", "allow_inf_nan": False}

@@ -13,10 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.base.findings import CLOSED
-
-__all__ = ["CLOSED", "FrozenMapping", "ReadOnlyArrays"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -21,8 +21,6 @@ from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few
 
-__all__ = ["NOTHING", "Knowledge"]
-
 Pair = tuple[str, str]
 # Characters of a wrong value that an error quotes.
 _QUOTED = 80

@@ -22,17 +22,6 @@ from decimal import Context, Decimal, InvalidOperation
 from functools import lru_cache
 from unicodedata import category, name, normalize
 
-__all__ = [
-    "MOST_CHARACTERS",
-    "csv_cell",
-    "label_fault",
-    "label_key",
-    "looks_like",
-    "normal_label",
-    "respelt",
-    "safe_text",
-]
-
 MOST_CHARACTERS = 500
 # The same few labels come again with every fragment.
 KEPT = 4096

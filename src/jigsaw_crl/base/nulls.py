@@ -20,18 +20,6 @@ from scipy.special import fdtri, gammaincinv
 
 from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = [
-    "CLEARLY",
-    "CLEAR_ERRORS",
-    "FALSE_ALARM",
-    "LENIENT",
-    "beyond",
-    "noise_edge",
-    "ratio_edges",
-    "shift_edge",
-    "tracy_widom_quantile",
-]
-
 # Chance of a false alarm of one kind at one client: a finding, a count of rows, a noise of its own
 # for each sensor.
 FALSE_ALARM = 1e-3

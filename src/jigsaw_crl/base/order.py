@@ -18,18 +18,6 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 
-__all__ = [
-    "CycleError",
-    "PartialOrder",
-    "boolean_product",
-    "cover_matrix",
-    "equivalence_classes",
-    "greedy_order",
-    "refuted",
-    "strongly_connected",
-    "transitive_closure",
-]
-
 T = TypeVar("T", bound=Hashable)
 
 

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from jigsaw_crl.base.labels import safe_text
 
-__all__ = ["SHOWN", "counted", "note", "print_json", "say", "working"]
-
 T = TypeVar("T")
 
 # Called with the steps done and their number; None where nobody looks.

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from math import isfinite
 
-__all__ = ["chance", "did_you_mean", "few", "number", "percent", "pluralise", "signed"]
-
 # difflib's similarity, between 0 and 1: "contrl" and "control" have 0.92, "ctrl" and "control"
 # 0.73; other words have less: "duration" and "perturbation" 0.70, "time" and "regime" 0.60.
 SIMILAR = 0.72

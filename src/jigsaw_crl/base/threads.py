@@ -14,8 +14,6 @@ from threadpoolctl import ThreadpoolController
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.terminal import counted
 
-__all__ = ["in_parallel"]
-
 
 @cache
 def _libraries() -> Any:

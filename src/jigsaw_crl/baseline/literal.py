@@ -35,10 +35,10 @@ from itertools import combinations
 
 import numpy as np
 
+from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.regime import fixed_rank_pinv
 
 Block = tuple[str, ...]
 Rows = Mapping[str, FloatArray]

@@ -8,6 +8,7 @@ from numbers import Real
 
 import numpy as np
 
+from jigsaw_crl.base.algebra import column_space
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder, strongly_connected, transitive_closure
@@ -17,7 +18,6 @@ from jigsaw_crl.baseline.search import DEFAULT_BUDGET, BranchAndBound, Budget
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
-from jigsaw_crl.moments.regime import column_space
 
 __all__ = ["DEFAULT_TAU", "TAU_GRID", "PaperOrder", "assemble_pairs", "recover_fragment"]
 

@@ -44,16 +44,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
+from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT, noise_edge
 from jigsaw_crl.client.noise import NoiseModel
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
-from jigsaw_crl.moments.regime import inverse_square_root
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
-
-__all__ = ["BatchVariance", "MeanErrors", "Means", "batch_means"]
 
 
 @dataclass(frozen=True, eq=False)

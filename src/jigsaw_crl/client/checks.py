@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -12,22 +13,11 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.moments.checks import RANK_TOLERANCE, varies
+from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_second_moment, varies
+from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
-
-__all__ = [
-    "Kind",
-    "Kinds",
-    "check_features",
-    "check_latents",
-    "check_named",
-    "check_names",
-    "check_rank",
-    "numerical_rank",
-    "validate_client",
-]
 
 # What a user says about interventions: of all labels, or by label.
 Kind = Literal["soft", "hard"]
@@ -140,6 +130,19 @@ def check_features(name: str, features: Sequence[str] | None, count: int) -> tup
             client=name,
         )
     return names
+
+
+def check_moments(m: Moments, *, client: str, regime: str) -> Moments:
+    """The moments, with an exactly symmetric covariance; an `InputError` if they are none."""
+    fail = partial(InputError, client=client, regime=regime)
+    if m.mean.ndim != 1 or not np.isfinite(m.mean).all():
+        raise fail("its mean is not a row of finite numbers", "Give one number per feature.")
+    covariance = check_second_moment(m.covariance, client=client, regime=regime)
+    if len(m.mean) != len(covariance):
+        entries = pluralise(len(m.mean), "entry", "entries")
+        features = pluralise(len(covariance), "feature")
+        raise fail(f"its mean has {entries} for {features}", "Give one number per feature.")
+    return replace(m, covariance=covariance)
 
 
 def validate_client(client: Client) -> None:

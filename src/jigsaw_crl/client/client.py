@@ -6,9 +6,9 @@ type and differ only in `Moments.n`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from jigsaw_crl.client.checks import (
     Kinds,
     check_features,
     check_latents,
+    check_moments,
     check_named,
     check_names,
     numerical_rank,
@@ -51,8 +52,6 @@ from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
-
-__all__ = ["CONTROL", "Client", "NoiseGiven"]
 
 CONTROL = "control"
 # Standard deviation of the sensors' noise: of all sensors, or by feature.
@@ -153,8 +152,7 @@ class Client:
         beside = {"batch": batch, "group": group}
         given = given_matrices(name, observational, interventions, control_name, **beside)
         named, reduction = moments_of_rows(name, given, features, options, n_latent, reduce)
-        client = cls._built(name, named, n_latent, features, hard, reduction)
-        return client.with_sensors(noise=sensor_noise)
+        return cls._built(name, named, n_latent, features, hard, sensor_noise, reduction)
 
     @classmethod
     def from_covariances(
@@ -182,8 +180,8 @@ class Client:
         check_names(name, interventions, control_name)
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        client = cls._built(name, moments_of_matrices(name, given), n_latent, features, hard)
-        return client.with_sensors(noise=sensor_noise)
+        named = moments_of_matrices(name, given)
+        return cls._built(name, named, n_latent, features, hard, sensor_noise)
 
     @classmethod
     def from_precisions(
@@ -214,8 +212,8 @@ class Client:
             rank = n_latent
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        client = cls._built(name, moments_of_matrices(name, given, rank), n_latent, features, hard)
-        return client.with_sensors(noise=sensor_noise)
+        named = moments_of_matrices(name, given, rank)
+        return cls._built(name, named, n_latent, features, hard, sensor_noise)
 
     @classmethod
     def from_moments(
@@ -244,21 +242,10 @@ class Client:
                 wrong = "the label has no moments"
                 raise InputError(wrong, "Pass at least one.", client=name, regime=label)
             named += [(label, m) for m in own]
-        for regime, m in named:
-            fail = partial(InputError, client=name, regime=regime)
-            if m.mean.ndim != 1 or m.covariance.shape != 2 * m.mean.shape:
-                raise fail(
-                    f"a mean of shape {m.mean.shape} comes with a covariance of shape "
-                    f"{m.covariance.shape}",
-                    "Compute both from the same columns.",
-                )
-            if not np.isfinite(m.mean).all():
-                raise fail(
-                    "the mean has missing or infinite entries", "Recompute it from complete rows."
-                )
-            check_second_moment(m.covariance, client=name, regime=regime)
-        client = cls._built(name, named, n_latent, features, hard, reduction, covariates)
-        return client.with_sensors(noise=sensor_noise)
+        named = [(regime, check_moments(m, client=name, regime=regime)) for regime, m in named]
+        return cls._built(
+            name, named, n_latent, features, hard, sensor_noise, reduction, covariates
+        )
 
     @classmethod
     def from_table(
@@ -305,6 +292,7 @@ interventions, sensor_noise
         n_latent: int | None,
         features: Sequence[str] | None,
         hard: bool | Iterable[str],
+        noise: NoiseGiven | None,
         reduction: Reduction | None = None,
         covariates: Sequence[str] = (),
     ) -> Client:
@@ -314,35 +302,28 @@ interventions, sensor_noise
             remedy = "Pass True, or a list of the labels that are hard."
             raise InputError(f"hard is {hard!r}", remedy, client=name)
         kinds: Kinds = "hard" if hard is True else dict.fromkeys(map(str, hard or ()), "hard")
-        control = named[0][1]
+        of, moments = [normal_label(regime) for regime, _ in named], [m for _, m in named]
         features = features if reduction is None else reduction.features
-        names = check_features(name, features, control.n_features)
-        regimes: dict[str, tuple[Moments, ...]] = {}
-        for label, own in named[1:]:
-            label = normal_label(label)
-            regimes[label] = (*regimes.get(label, ()), own)
-        removed = None
+        names, removed = check_features(name, features, moments[0].n_features), None
         if covariates:
-            names, control, regimes, removed = without_covariates(
-                name, names, covariates, control, regimes
-            )
+            names, moments, removed = without_covariates(name, names, covariates, moments)
+        regimes = _by_label(of, moments)
         counted = None if reduction is None or n_latent is not None else reduction.counted
         least = len(regimes) if counted is None else counted.used
         p = least if n_latent is None else n_latent
-        name, control_name = normal_label(name), normal_label(named[0][0])
-        client = cls(name, control, FrozenMapping(regimes), p, names, control_name)
+        client = cls(normal_label(name), moments[0], regimes, p, names, of[0])
         # Checked with the number of labels first: only moments that fit together can be pooled.
         validate_client(client)
-        control, regimes = count_rows(control, regimes, p)
+        moments = count_rows(moments, p)
         client = replace(
-            client, control=control, interventions=FrozenMapping(regimes), counted=counted,
-            reduction=None if reduction is None else reduction.about(control.mean),
-            covariates=None if removed is None else removed.counting(control, regimes),
+            client, control=moments[0], interventions=_by_label(of, moments), counted=counted,
+            reduction=None if reduction is None else reduction.about(moments[0].mean),
+            covariates=None if removed is None else removed.counting(moments),
         )  # fmt: skip
         if n_latent is None and counted is None:
-            counted = count_latents(control, client.regimes, len(regimes))
+            counted = count_latents(moments[0], moments[1:], len(regimes))
             client = replace(client, n_latent=counted.used, counted=counted)
-        return client.with_interventions(kinds, strict=True)
+        return client.with_interventions(kinds, strict=True).with_sensors(noise=noise)
 
     def relabelled(self, names: Mapping[str, str]) -> Client:
         """The client with other names for some of its labels."""
@@ -350,8 +331,25 @@ interventions, sensor_noise
             self,
             interventions={names.get(x, x): own for x, own in self.interventions.items()},
             hard=frozenset(names.get(x, x) for x in self.hard),
-            covariates=None if self.covariates is None else self.covariates.relabelled(names),
             up=FrozenMapping({names.get(x, x): sensor for x, sensor in self.up.items()}),
+        )
+
+    def without(self, spoilt: Collection[str]) -> Client | None:
+        """The client without these regimes; None if no label is left, or no control.
+
+        It keeps its `n_latent`, because the latents are still there.
+        """
+        left = {label: m for label, m in self.interventions.items() if label not in spoilt}
+        if self.control_name in spoilt or not left:
+            return None
+        if len(left) == len(self.labels):
+            return self
+        hard, beside = self.hard & left.keys(), self.covariates
+        if beside is not None:
+            kept = zip(self.named_regimes, beside.moments, strict=True)
+            beside = replace(beside, moments=tuple(m for (x, _), m in kept if x not in spoilt))
+        return replace(
+            self, interventions=FrozenMapping(left), hard=hard, counted=None, covariates=beside
         )
 
     def with_interventions(self, kinds: Kinds, *, strict: bool = False) -> Client:
@@ -462,14 +460,15 @@ interventions, sensor_noise
         if self.covariates is None:
             return self.control.mean
         # The control's mean without covariates is its mean where they are at their own.
-        return self.covariates.control.mean
+        return self.covariates.moments[0].mean
 
     @property
     def recorded(self) -> tuple[tuple[str, ...], Moments, Mapping[str, tuple[Moments, ...]]]:
         """Columns and moments as they were recorded, with covariates."""
         if self.covariates is None:
             return self.features, self.control, self.interventions
-        return self.columns, self.covariates.control, self.covariates.interventions
+        moments = self.covariates.moments
+        return self.columns, moments[0], _by_label([x for x, _ in self.named_regimes], moments)
 
     @cached_property
     def is_population(self) -> bool:
@@ -527,3 +526,11 @@ interventions, sensor_noise
             f"{pluralise(self.n_latent, 'latent')}, "
             f"{pluralise(self.n_features, 'feature')}, {size})"
         )
+
+
+def _by_label(of: Sequence[str], moments: Sequence[Moments]) -> Mapping[str, tuple[Moments, ...]]:
+    """The moments by the labels that they are of; the control, which is first, is left out."""
+    regimes: dict[str, tuple[Moments, ...]] = {}
+    for label, m in zip(of[1:], moments[1:], strict=True):
+        regimes[label] = (*regimes.get(label, ()), m)
+    return FrozenMapping(regimes)

@@ -28,23 +28,17 @@ has a factor of its own if it differs from the pooled one by more than chance al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri
 
+from jigsaw_crl.base.algebra import column_space, inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM
-from jigsaw_crl.moments.regime import (
-    MOST_PARTS,
-    Moments,
-    column_space,
-    inverse_square_root,
-)
-
-__all__ = ["count_rows"]
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
 # Chance that one of its regimes is said to differ from the others; smaller, because tails of few
 # rows are not exactly those of χ².
@@ -66,20 +60,17 @@ class _Factor(NamedTuple):
 _UNKNOWN = _Factor(1.0, 0.0)
 
 
-def count_rows(
-    control: Moments, regimes: Mapping[str, Sequence[Moments]], rank: int
-) -> tuple[Moments, dict[str, tuple[Moments, ...]]]:
-    """The moments of a client, with the number of rows that they count for.
+def count_rows(every: Sequence[Moments], rank: int) -> list[Moments]:
+    """The moments of a client, its control first, with the number of rows that they count for.
 
     Rows are looked at in the leading directions of the control, as many as latents (`rank`). Parts
     of interventional regimes are dropped, because this is all they are for, and so are those of a
     control whose rows come in groups: they show no drift. Moments without parts count as the pooled
     factors say, and moments that were counted before are left as they are.
     """
-    given = {label: tuple(ms) for label, ms in regimes.items()}
-    every = [control, *(m for ms in given.values() for m in ms)]
+    control = every[0]
     if control.n is None or all(m.counted or len(m.parts) < 2 for m in every):
-        return control, given
+        return list(every)
     basis = column_space(control.covariance, rank)
     found = [_factors(m, basis, control) for m in every]
     means, covariances = (_shared([f[i] for f in found]) for i in (0, 1))
@@ -92,10 +83,8 @@ def count_rows(
             less = 1 + (mean - 1) * min((mean - 1) / max(each - 1, 1.0), 1.0)
             covariance = max(covariance, less)
         counted.append(m if m.counted else m.counting(mean, covariance, least=rank + 2))
-    first, *others = (replace(m, parts=()) for m in counted)
-    rest = iter(others)
-    by_label = {label: tuple(next(rest) for _ in ms) for label, ms in given.items()}
-    return counted[0] if control.groups is None else first, by_label
+    kept = counted[0].parts if control.groups is None else ()
+    return [replace(m, parts=kept if m is counted[0] else ()) for m in counted]
 
 
 def _factors(m: Moments, basis: FloatArray, control: Moments) -> tuple[_Factor, _Factor]:

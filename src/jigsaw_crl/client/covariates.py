@@ -19,64 +19,45 @@ so only accumulated moments are needed. `n − q` rows count for C, and the vari
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
 from jigsaw_crl.moments.regime import Incomplete, Moments
 
-__all__ = ["Covariates", "unchanged", "without_covariates"]
-
-Regimes = Mapping[str, tuple[Moments, ...]]
-# Least variance, for columns that are constant in a regime.
-TINY = 1e-100
-
 
 @dataclass(frozen=True, eq=False)
 class Covariates:
-    """The covariates of a client, and its moments of the features and, behind them, of these."""
+    """The covariates of a client."""
 
     names: tuple[str, ...]
     slopes: FloatArray  # Γ of the control, shape (n_features, q)
-    control: Moments
-    interventions: Regimes
+    # Of the features and, behind them, of the covariates; in the order of `Client.named_regimes`.
+    moments: tuple[Moments, ...]
 
     def to_columns(self, functionals: FloatArray) -> FloatArray:
         """Functionals of the features, as functionals of features and covariates."""
         return np.hstack([functionals, -functionals @ self.slopes])
 
-    def only(self) -> tuple[Moments, dict[str, list[Moments]]]:
+    def only(self) -> list[Moments]:
         """Moments of the covariates alone."""
-        own = np.arange(-len(self.names), 0)
-        labels = {x: [m.select(own) for m in ms] for x, ms in self.interventions.items()}
-        return self.control.select(own), labels
+        return [m.select(np.arange(-len(self.names), 0)) for m in self.moments]
 
-    def counting(self, control: Moments, regimes: Regimes) -> Covariates:
+    def counting(self, without: Iterable[Moments]) -> Covariates:
         """The same, whose rows count for as many as those of the moments without covariates."""
-        return replace(
-            self,
-            control=_counted_as(self.control, control),
-            interventions={
-                x: tuple(map(_counted_as, ms, regimes[x])) for x, ms in self.interventions.items()
-            },
-        )
-
-    def relabelled(self, names: Mapping[str, str]) -> Covariates:
-        own = {names.get(x, x): ms for x, ms in self.interventions.items()}
-        return replace(self, interventions=own)
+        return replace(self, moments=tuple(map(_counted_as, self.moments, without)))
 
 
 def without_covariates(
-    client: str, features: Sequence[str], names: Sequence[str], control: Moments, regimes: Regimes
-) -> tuple[tuple[str, ...], Moments, dict[str, tuple[Moments, ...]], Covariates]:
+    client: str, features: Sequence[str], names: Sequence[str], regimes: Sequence[Moments]
+) -> tuple[tuple[str, ...], list[Moments], Covariates]:
     """The other features, the moments without the part of the covariates, and these.
 
-    `features` are all columns, `names` those that are covariates.
+    `features` are all columns, `names` those that are covariates; the control is first.
     """
     lacking = [name for name in names if name not in features]
     if lacking or len(set(names)) < len(names) or len(names) >= len(features):
@@ -84,14 +65,11 @@ def without_covariates(
         raise InputError(f"covariates: {wrong}", "Name numeric columns, each once.", client=client)
     beside = np.array([list(features).index(name) for name in names], dtype=np.intp)
     own = np.setdiff1d(np.arange(len(features)), beside)
-    order = np.concatenate([own, beside])
-    whole = control.select(order)
-    others = {x: tuple(m.select(order) for m in ms) for x, ms in regimes.items()}
-    at, origin = np.arange(len(own), len(order)), whole.mean[len(own) :]
-    first, slopes = _without(whole, at, origin)
-    rest = {x: tuple(_without(m, at, origin)[0] for m in ms) for x, ms in others.items()}
+    whole = tuple(m.select(np.concatenate([own, beside])) for m in regimes)
+    at, origin = np.arange(len(own), len(features)), whole[0].mean[len(own) :]
+    rest = [_without(m, at, origin) for m in whole]
     kept = tuple(features[i] for i in own.tolist())
-    return kept, first, rest, Covariates(tuple(names), slopes, whole, others)
+    return kept, [m for m, _ in rest], Covariates(tuple(names), rest[0][1], whole)
 
 
 def _without(m: Moments, beside: IntArray, origin: FloatArray) -> tuple[Moments, FloatArray]:
@@ -131,25 +109,3 @@ def _counted_as(m: Moments, other: Moments) -> Moments:
     if other.counted is not None:
         m = m.counting(other.counted.mean, other.counted.covariance)
     return m if other.parts else replace(m, parts=())
-
-
-def unchanged(control: Moments, others: Sequence[Moments], level: float) -> BoolArray:
-    """Which columns keep the control's mean and spread in every regime.
-
-    `level` is the probability that a column which does is not among them.
-    """
-    t = []
-    for m in others:
-        n0, n1 = (float(x.mean_rows or 2) for x in (control, m))
-        v0, v1 = (np.maximum(np.diagonal(x.covariance), TINY) for x in (control, m))
-        t.append(np.abs(m.mean - control.mean) / np.sqrt(v0 / n0 + v1 / n1))
-        # Fourth moments show how far variances vary by chance.
-        t.append(np.abs(np.log(v1 / v0)) / np.sqrt(_tails(control) / n0 + _tails(m) / n1))
-    edge = float(ndtri(1 - level / (2 * max(len(t), 1))))
-    return np.asarray(np.max(t, axis=0, initial=0.0) < edge)
-
-
-def _tails(m: Moments) -> FloatArray:
-    variance = np.maximum(np.diagonal(m.covariance), TINY)
-    fourth = 3.0 * variance**2 if m.fourth is None else m.fourth
-    return np.asarray(np.maximum(fourth / variance**2 - 1, 0.5))

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.checks import check_features, check_rank
+from jigsaw_crl.client.checks import check_features, check_moments, check_rank
 from jigsaw_crl.client.reduction import WIDE, ColumnSketch, Reduction, reduce_columns
 from jigsaw_crl.moments.accumulator import Accumulator, Coded
 from jigsaw_crl.moments.checks import check_rows, check_second_moment, check_values
 from jigsaw_crl.moments.preparing import RowOptions
-from jigsaw_crl.moments.regime import Moments, fixed_rank_pinv
-
-__all__ = [
-    "Given",
-    "LabelData",
-    "MeansGiven",
-    "RowNames",
-    "SampleSizes",
-    "column_names",
-    "given_matrices",
-    "moments_of_matrices",
-    "moments_of_rows",
-]
+from jigsaw_crl.moments.regime import Moments
 
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -145,16 +135,9 @@ def moments_of_matrices(
         try:
             mean = np.asarray(np.zeros(len(c)) if own is None else own, dtype=np.float64)
         except (TypeError, ValueError):
-            mean = np.array(np.nan)
-        wrong = ""
-        if mean.ndim != 1 or not np.isfinite(mean).all():
-            wrong = "its mean is not a row of finite numbers"
-        elif len(mean) != len(c):
-            entries = pluralise(len(mean), "entry", "entries")
-            wrong = f"its mean has {entries} for {pluralise(len(c), 'feature')}"
-        if wrong:
-            raise InputError(wrong, "Give one number per feature.", client=client, regime=regime)
-        found.append((regime, Moments(None if n is None else int(n), mean, c)))
+            mean = np.array([np.nan])
+        m = Moments(None if n is None else int(n), mean, c)
+        found.append((regime, check_moments(m, client=client, regime=regime)))
     return found
 
 
@@ -164,10 +147,24 @@ def moments_of_matrices(
 class _Rows(NamedTuple):
     """Complete rows of one matrix, the batch and the group of each, and their regime."""
 
+    regime: str
     x: AnyArray
     batches: Coded | None
     groups: Coded | None
-    regime: str
+
+    def moments(self, options: RowOptions, rank: int, *, control: bool) -> Moments:
+        """Their moments, within batches."""
+        if not options.holds:
+            # All bad values are counted, in whatever block they are.
+            check_values(self.x)
+        names, codes = self.batches or _one_for_all("", len(self.x))
+        found = {}
+        for i in np.unique(codes).tolist():
+            here = slice(None) if self.batches is None else codes == i
+            own = Accumulator(self.x.shape[1], options, control=control)
+            own.add(self.x[here], self.groups and (self.groups[0], self.groups[1][here]))
+            found[names[i]] = own.moments(rank)
+        return found[""] if self.batches is None else Moments.of_batches(found)
 
 
 def column_names(rows: object) -> tuple[str, ...] | None:
@@ -188,45 +185,61 @@ def moments_of_rows(
 
     The control is `given` first; `reduce` says whether columns are replaced, None for wide tables.
     """
-    labels = len({one.regime for one in given}) - 1
-    matrices = []
-    for one in given:
-        try:
-            matrices.append(_read(client, features, options, one))
-        except InputError as error:
-            raise error.located(client=client, regime=one.regime) from None
-    reduction, columns = None, matrices[0].x.shape[1]
     if reduce and options.missing == "em":
         raise InputError(
             'missing="em" needs all columns, and reduce=True would replace them',
             'Leave incomplete rows out (missing="drop"), or leave reduce out.',
             client=client,
         )
-    if reduce or (reduce is None and columns >= WIDE and options.missing != "em"):
-        names = check_features(client, features, columns)
-        reduction = _reduced(client, names, matrices, labels, n_latent)
-        matrices = [one._replace(x=reduction.project(one.x)) for one in matrices]
-    found = []
+    matrices, found = list[_Rows](), list[tuple[str, Moments]]()
+    for one in given:
+        with _located(client, one.regime):
+            matrices.append(_read(features, options, one))
+    labels, reduction = len({rows.regime for rows in matrices}) - 1, None
+    width, control = matrices[0].x.shape[1], matrices[0].regime
+    if reduce or (reduce is None and width >= WIDE and options.missing != "em"):
+        names = check_features(client, features, width)
+        sketch = ColumnSketch(width, wanted=max(labels, n_latent or 0))
+        cells = list[list[int]]()
+        for rows in matrices:
+            with _located(client, rows.regime):
+                cells.append(_sketched(sketch, rows, sum(map(len, cells))))
+        reduction = reduce_columns(
+            sketch, names, labels=labels, n_latent=n_latent, control=cells[0]
+        )
+        matrices = [rows._replace(x=reduction.project(rows.x)) for rows in matrices]
     for rows in matrices:
-        control = rows.regime == given[0].regime
-        try:
-            own = _moments(rows, options, n_latent or labels, control=control)
+        with _located(client, rows.regime):
+            own = rows.moments(options, n_latent or labels, control=rows.regime == control)
             found.append((rows.regime, own))
-        except InputError as error:
-            raise error.located(client=client, regime=rows.regime) from None
     return found, reduction
 
 
-def _read(client: str, features: Sequence[str] | None, options: RowOptions, given: Given) -> _Rows:
-    """The rows of one matrix, without those that are dropped, and their batches and groups."""
-    rows = given.values
-    types = [rows.dtype] if hasattr(rows, "dtype") else getattr(rows, "dtypes", ())
-    if any(getattr(kind, "kind", "") == "c" for kind in types):
+@contextmanager
+def _located(client: str, regime: str) -> Iterator[None]:
+    """Errors name this client and this regime."""
+    try:
+        yield
+    except InputError as error:
+        raise error.located(client=client, regime=regime) from None
+
+
+def _sketched(sketch: ColumnSketch, rows: _Rows, first: int) -> list[int]:
+    """Add rows to a sketch; each of their batches is a cell, numbered from `first` on."""
+    if rows.x.shape[1] != sketch.n_columns:
         raise InputError(
-            "its values are complex numbers",
-            "Pass the real and the imaginary part as two features.",
+            f"it has {pluralise(rows.x.shape[1], 'feature')} where the control has "
+            f"{sketch.n_columns}",
+            "Use the same columns in every regime.",
         )
-    columns = column_names(rows)
+    names, codes = rows.batches or _one_for_all("", len(rows.x))
+    sketch.add(rows.x, first + codes.astype(np.intp))
+    return list(range(first, first + len(names)))
+
+
+def _read(features: Sequence[str] | None, options: RowOptions, given: Given) -> _Rows:
+    """The rows of one matrix, without those that are dropped, and their batches and groups."""
+    rows, columns = given.values, column_names(given.values)
     if columns is not None and features is not None and columns != tuple(features):
         if sorted(columns) != sorted(features):
             odd = sorted(set(columns) ^ set(features))
@@ -235,9 +248,8 @@ def _read(client: str, features: Sequence[str] | None, options: RowOptions, give
                 "Use the same columns in every regime.",
             )
         rows = np.asarray(rows)[:, [columns.index(f) for f in features]]
-    x = check_rows(rows, client=client, regime=given.regime)
-    batches = _coded(given.beside["batch"], len(x), "batch", "batches")
-    groups = _coded(given.beside["group"], len(x), "group", "groups")
+    x = check_rows(rows)
+    beside = [_coded(given.beside[what], len(x), what) for what in ("batch", "group")]
     if options.missing == "drop" and x.dtype.kind == "f":
         whole = ~np.isnan(x).any(axis=1)
         if not whole.any():
@@ -246,69 +258,26 @@ def _read(client: str, features: Sequence[str] | None, options: RowOptions, give
                 'Use the values that are there with missing="em", or leave features out.',
             )
         if not whole.all():
-            x = x[whole]
-            batches, groups = (c and (c[0], c[1][whole]) for c in (batches, groups))
-    return _Rows(x, batches, groups, given.regime)
+            x, beside = x[whole], [c and (c[0], c[1][whole]) for c in beside]
+    return _Rows(given.regime, x, *beside)
 
 
-def _coded(values: RowNames | None, n: int, what: str, plural: str) -> Coded | None:
+def _one_for_all(name: str, n: int) -> Coded:
+    """One batch or group for all of n rows."""
+    return [name], np.zeros(n, dtype=np.intp)
+
+
+def _coded(values: RowNames | None, n: int, what: str) -> Coded | None:
     """The names of batches or groups, and the code of each of n rows."""
     if values is None:
         return None
     if isinstance(values, str | int | np.integer):
-        return [str(values)], np.zeros(n, dtype=np.intp)
-    listed = np.asarray(values).tolist()
+        return _one_for_all(str(values), n)
+    remedy, listed = f"Give every row its {what}.", np.asarray(values).tolist()
     if not isinstance(listed, list) or len(listed) != n or any(isinstance(v, list) for v in listed):
-        raise InputError(
-            f"{plural} of shape {np.shape(values)} for {pluralise(n, 'row')}",
-            f"Give every row its {what}.",
-        )
+        raise InputError(f"{what} has shape {np.shape(values)} for {pluralise(n, 'row')}", remedy)
     for row, value in enumerate(listed, start=1):
         if value is None or value != value or not str(value).strip():
-            raise InputError(f"row {row} has no {what}", f"Give every row its {what}.")
+            raise InputError(f"row {row} has no {what}", remedy)
     names, codes = np.unique(np.array([str(v) for v in listed]), return_inverse=True)
     return names.tolist(), codes
-
-
-def _reduced(
-    client: str,
-    columns: tuple[str, ...],
-    matrices: Sequence[_Rows],
-    labels: int,
-    n_latent: int | None,
-) -> Reduction:
-    """The directions that replace the columns; each batch of each matrix is a cell."""
-    wanted = max(labels, n_latent or 0)
-    sketch = ColumnSketch(len(columns), wanted=wanted, grows=n_latent is None)
-    cell, control = 0, 0
-    for x, batches, _, regime in matrices:
-        fail = partial(InputError, client=client, regime=regime)
-        if x.shape[1] != len(columns):
-            raise fail(
-                f"it has {pluralise(x.shape[1], 'feature')} where the control has {len(columns)}",
-                "Use the same columns in every regime.",
-            )
-        names, codes = batches or ([""], np.zeros(len(x), dtype=np.intp))
-        try:
-            sketch.add(x, cell + codes.astype(np.intp))
-        except InputError as error:
-            raise fail(error.what, error.remedy) from None
-        cell += len(names)
-        control = control or cell
-    own = list(range(control))
-    return reduce_columns(sketch, columns, labels=labels, n_latent=n_latent, control=own)
-
-
-def _moments(rows: _Rows, options: RowOptions, rank: int, *, control: bool) -> Moments:
-    """Moments of the rows of one matrix, within batches."""
-    if not options.holds:
-        # All bad values are counted, in whatever block they are.
-        check_values(rows.x)
-    names, codes = rows.batches or ([""], np.zeros(len(rows.x), dtype=np.intp))
-    found = {}
-    for i in np.unique(codes).tolist():
-        here = slice(None) if rows.batches is None else codes == i
-        own = Accumulator(rows.x.shape[1], options, control=control)
-        own.add(rows.x[here], rows.groups and (rows.groups[0], rows.groups[1][here]))
-        found[names[i]] = own.moments(rank)
-    return found[""] if rows.batches is None else Moments.of_batches(found)

@@ -43,8 +43,6 @@ from jigsaw_crl.base.nulls import FALSE_ALARM, noise_edge
 from jigsaw_crl.client.noise import LatentCount, Reason
 from jigsaw_crl.moments.checks import check_values
 
-__all__ = ["BLOCK_ROWS", "WIDE", "ColumnSketch", "Reduction", "Scatter", "reduce_columns"]
-
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
 # second read of the rows, and nothing is lost.
 WIDE = 500
@@ -202,13 +200,13 @@ class Scatter:
 class ColumnSketch:
     """Collects Y and the variances of the columns from chunks of rows, in O(m·k) memory.
 
-    `wanted` leading directions are followed; `want` asks for more, and with `grows` further ones
-    that stand out of the noise are added. Missing, infinite and too large values raise an
-    `InputError`. The same rows in the same chunks give the same sketch.
+    `wanted` leading directions are followed, and further ones that stand out of the noise; `want`
+    asks for more. Missing, infinite and too large values raise an `InputError`. The same rows in
+    the same chunks give the same sketch.
     """
 
-    def __init__(self, n_columns: int, *, wanted: int, grows: bool = False) -> None:
-        self.n_columns, self.n_rows, self.grows = n_columns, 0, grows
+    def __init__(self, n_columns: int, *, wanted: int) -> None:
+        self.n_columns, self.n_rows = n_columns, 0
         self.wanted = self.least = wanted
         self._random = np.random.default_rng(0)
         self._next = BLOCK_ROWS
@@ -276,8 +274,7 @@ class ColumnSketch:
         """Replace Ω by the directions found so far, and begin anew."""
         self._before, most = self.scatter(), _most_visible(self.least)
         fit = self._before.fitted(self.least, most)
-        if self.grows:
-            self.wanted = max(self.wanted, min(fit.visible, most))
+        self.wanted = max(self.wanted, min(fit.visible, most))
         fresh = self._random.standard_normal(
             (self.n_columns, max(self._width() - fit.vectors.shape[1], 0))
         )

@@ -1,7 +1,7 @@
 """Checks of the data: are the method's assumptions visible in them?
 
 ==========  ======================================================================
-`checks`    all checks of a client or a study, what they exclude, and what recovery read
+`checks`    all checks of a client or a study
 `findings`  the table of all findings: severity, message, remedy
 `regimes`   does each regime look like an intervention on one node?
 `rows`      rows that depend on one another, tails, clipped sensors, codes, groups
@@ -16,7 +16,6 @@ from jigsaw_crl.diagnostics.checks import (
     StudyReport,
     check_client,
     check_study,
-    usable,
 )
 
-__all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "usable"]
+__all__ = ["ClientReport", "StudyReport", "check_client", "check_study"]

@@ -1,22 +1,18 @@
 """All checks of a client, or of a study, in one report.
 
-An error that names a regime excludes that regime; one that names only a client excludes the client.
-The study is refused if an error names neither, or if no client is left. The checks measure against
-the control rows alone; where the null-cone method recovers the client, its own reading has the last
-word (`after_recovery`), so that the findings agree with what is left out.
+The checks measure against the control rows alone. What errors exclude, and what the null-cone
+method's own reading says of it, is decided in `jigsaw_crl.usable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding, ReadingNote
-from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
@@ -26,32 +22,44 @@ from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.diagnostics.drift import check_batches, check_drift
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import check_regimes
-from jigsaw_crl.diagnostics.rows import check_light_tails, check_rows
+from jigsaw_crl.diagnostics.rows import (
+    check_clipped,
+    check_covariates,
+    check_dependent,
+    check_groups,
+    check_heavy_tails,
+    check_light_tails,
+    check_missing,
+)
 from jigsaw_crl.diagnostics.sensors import check_gains, check_sensors
 
-__all__ = ["ClientReport", "StudyReport", "check_client", "check_study", "usable"]
-
-# A reason that was found, and what it looks like, which is not told beside it.
-EXPLAINS = (
-    (("drifting-gains", "error"), ("several-targets", "error")),
-    (("drifting-gains", "error"), ("uneven-noise", "info")),
-    (("drifting-gains", "error"), ("uneven-noise", "warning")),
-    (("not-linear", "error"), ("several-targets", "error")),
-    (("drifting-control", "error"), ("several-targets", "error")),
-    (("clipped", "warning"), ("drifting-control", "warning")),
-    (("no-signal", "error"), ("sensor-noise", "error")),
+# Takes a client, and gives what it finds; `check_client` writes the client's name into it.
+CHECKS: tuple[Callable[[Client], Iterable[Finding]], ...] = (
+    check_gains,
+    check_sensors,
+    check_heavy_tails,
+    check_light_tails,
+    check_clipped,
+    check_dependent,
+    check_groups,
+    check_missing,
+    check_covariates,
+    check_drift,
+    check_batches,
 )
-
-# Findings about a client that may be the reason why more directions change than one target moves.
-SIGNS = {
-    "light-tails": "the system or the sensors are not linear, as the light tails suggest",
-    "excess-spread": "rows are alike or sensors change, as the excess spread suggests",
-    "heavy-tails": "a few rows with heavy tails make the difference",
-    "dependent-rows": "rows that are alike make the difference",
-    "every-regime": "the sensors are not linear, since every regime of this client looks so",
+# A reason that was found, and what it looks like, which is not told beside it.
+EXPLAINS = {
+    "error: drifting-gains": (
+        "error: several-targets",
+        "info: light-tails",
+        "info: uneven-noise",
+        "warning: uneven-noise",
+    ),
+    "error: not-linear": ("error: several-targets",),
+    "error: drifting-control": ("error: several-targets",),
+    "warning: clipped": ("warning: drifting-control",),
+    "error: no-signal": ("error: sensor-noise",),
 }
-# With fewer labels, that all of them look so is no sign.
-FEWEST_LABELS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +85,6 @@ class ClientReport:
     strength: Mapping[str, float]
     n_samples: Mapping[str, int] | None
     white: White | None
-
-    def after_recovery(self, labels: Iterable[str], unread: Iterable[ReadingNote]) -> ClientReport:
-        """The report, in agreement with what recovery could not read of these labels."""
-        found = after_recovery(self.client, self.findings, frozenset(labels), tuple(unread))
-        return replace(self, findings=found, white=None)
 
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON values."""
@@ -133,11 +136,6 @@ class StudyReport:
         own = (f for report in self.clients for f in report.findings)
         return (*self.reading, *own, *self.across)
 
-    def with_clients(self, reports: Iterable[ClientReport]) -> StudyReport:
-        """The report with these in place of the reports of the same clients."""
-        new = {report.client: report for report in reports}
-        return replace(self, clients=tuple(new.get(r.client, r) for r in self.clients))
-
 
 def check_client(client: Client, white: White | None = None) -> ClientReport:
     """Run every check that one client's moments allow; `white` is `client.white`.
@@ -156,80 +154,39 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
     ['no-signal']
     """
     white = client.white if white is None else white
-    spectrum, means = client.noise, client.means
     found, strength = check_regimes(client, white)
-    gains = check_gains(client, spectrum)
-    if not gains and (tails := check_light_tails(client)):
-        found += tails
-        several = sum(f.check == "several-targets" for f in found)
-        # Hard interventions do not need a linear system (T9): recovery decides about them.
-        if not client.hard and 2 * several > len(client.labels):
-            found.append(_saturated(client.name, several, len(client.labels)))
-    found += [*gains, *check_sensors(client, spectrum), *check_rows(client)]
-    found += [*check_drift(client, spectrum), *check_batches(client, means)]
-    seen = {(f.check, f.severity) for f in found}
-    hidden = {hides for reason, hides in EXPLAINS if reason in seen}
-    if ("sensor-noise", "error") in seen and not _noisy_without(client, found):
-        hidden.add(("sensor-noise", "error"))
-    findings = tuple(f for f in found if (f.check, f.severity) not in hidden)
-    return ClientReport(client.name, findings, spectrum, strength, client.n_samples, white)
+    found += [f for check in CHECKS for f in check(client)]
+    seen, several = set(map(_kind, found)), sum(f.check == "several-targets" for f in found)
+    bends = "info: light-tails" in seen and "error: drifting-gains" not in seen
+    # Hard interventions do not need a linear system (T9): recovery decides about them.
+    if bends and not client.hard and 2 * several > len(client.labels):
+        found.append(saturated(several, len(client.labels)))
+        seen.add("error: not-linear")
+    hidden = {kind for reason in seen for kind in EXPLAINS.get(reason, ())}
+    if "error: sensor-noise" in seen and not _noisy_without(client, found):
+        hidden.add("error: sensor-noise")
+    told = (f for f in found if _kind(f) not in hidden)
+    findings = tuple(replace(f, client=client.name) for f in told)
+    return ClientReport(client.name, findings, client.noise, strength, client.n_samples, white)
 
 
 def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     """Whether the noise is above the signal also without regimes that other errors exclude."""
     spoilt = {f.regime for f in found if f.severity == "error" and f.regime is not None}
-    left = _without(client, spoilt)
+    left = client.without(spoilt)
     if left is None or left is client:
         return left is client
-    about = check_sensors(left, left.noise)
-    return any((f.check, f.severity) == ("sensor-noise", "error") for f in about)
+    return "error: sensor-noise" in map(_kind, check_sensors(left))
 
 
-def _saturated(client: str, unclear: int, labels: int) -> Finding:
+def _kind(found: Finding) -> str:
+    return f"{found.severity}: {found.check}"
+
+
+def saturated(unclear: int, labels: int) -> Finding:
     """Most regimes of a client with light tails move more directions than one target explains."""
     share, regimes = round(unclear / labels, 2), pluralise(labels, "regime")
-    return finding("not-linear/client", share, 0.5, client=client, unclear=unclear, regimes=regimes)
-
-
-def after_recovery(
-    client: str, findings: Iterable[Finding], labels: frozenset[str], unread: Iterable[ReadingNote]
-) -> tuple[Finding, ...]:
-    """The findings of the checks, in agreement with what recovery could and could not read.
-
-    Recovery estimates the control from all regimes: of the labels that it was given, which are weak
-    and which have several targets is its decision. Where the rows give another reason for what
-    looks like several targets, a regime that is not read is called unclear.
-    """
-    told = list(unread)
-    refused = {u.label for u in told if u.check in ("several-targets", "off-target")}
-    weak = {f.regime: f for f in findings if f.check == "weak-intervention"}
-    seen = {*(f.check for f in findings), *(u.check for u in told)}
-    if len(labels) >= FEWEST_LABELS and labels <= refused:
-        seen.add("every-regime")
-    signs = [sign for sign in SIGNS if sign in seen]
-    told_by_recovery = ("several-targets", "weak-intervention")
-    kept = [f for f in findings if f.check not in told_by_recovery or f.regime not in labels]
-    unclear = {u.label for u in told if u.check == "several-targets"}
-    if any(u.check == "nonlinear-response" for u in told):
-        # The checks compare regimes with what one target moves in a linear system.
-        kept = [f for f in kept if f.check not in ("several-targets", "light-tails")]
-    elif "light-tails" in signs and 2 * len(unclear) > len(labels):
-        kept.append(_saturated(client, len(unclear), len(labels)))
-    return (*kept, *(_not_read(client, u, weak.get(u.label), signs) for u in told))
-
-
-def _not_read(client: str, u: ReadingNote, weak: Finding | None, signs: list[str]) -> Finding:
-    """The finding about something that recovery did not use, or used in part."""
-    name, words = u.check, {"client": client, "regime": u.label, "other": u.other}
-    if name == "weak-intervention":
-        # The checks saw it differ, so "cannot be told from the control" would be false.
-        return weak or finding(f"{name}/discounted", u.value, u.threshold, **words)
-    if signs and name in ("off-target", "several-targets"):
-        words["reasons"] = "; or ".join(SIGNS[sign] for sign in signs)
-        words["used"] = f"used without the direction of {u.other!r}" if u.other else "left out"
-        words["severity"] = "warning" if u.other else "error"
-        return finding("unclear-regime", u.value, u.threshold, **words)
-    return finding(name, u.value, u.threshold, **words)
+    return finding("not-linear/client", share, 0.5, unclear=unclear, regimes=regimes)
 
 
 def check_study(
@@ -246,45 +203,3 @@ def check_study(
         reading=tuple(getattr(clients, "findings", ())),
         across=(*check_copies(own), *check_coverage({c.name: c.labels for c in own})),
     )
-
-
-def usable(clients: Iterable[Client], findings: Iterable[Finding]) -> list[Client]:
-    """The clients without the labels and clients that errors among the findings exclude.
-
-    A client that loses a label keeps its `n_latent`, because the latent is still there.
-
-    Raises
-    ------
-    InputError
-        No client is left, or an error concerns the whole study.
-    """
-    own, errors = list(clients), [f for f in findings if f.severity == "error"]
-    whole = {f.client: f for f in errors if f.regime is None}
-    if None in whole:
-        raise InputError(whole[None].message, whole[None].remedy)
-    kept, reasons = [], []
-    for client in own:
-        spoilt = {f.regime: f for f in errors if f.client == client.name and f.regime is not None}
-        left = _without(client, spoilt)
-        if client.name in whole or left is None:
-            reasons.append(whole.get(client.name) or next(iter(spoilt.values())))
-        else:
-            kept.append(left)
-    if not kept and reasons:
-        why = reasons[0]
-        what = (
-            why.message if len(own) == 1 else f"no client can be used; for instance, {why.message}"
-        )
-        raise InputError(what, why.remedy, client=why.client, regime=why.regime)
-    return kept
-
-
-def _without(client: Client, spoilt: Collection[str]) -> Client | None:
-    """The client without these regimes; None if no label is left, or no control."""
-    left = {label: m for label, m in client.interventions.items() if label not in spoilt}
-    if client.control_name in spoilt or not left:
-        return None
-    if len(left) == len(client.labels):
-        return client
-    hard = client.hard & left.keys()
-    return replace(client, interventions=FrozenMapping(left), hard=hard, counted=None)

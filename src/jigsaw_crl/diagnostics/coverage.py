@@ -17,8 +17,6 @@ from jigsaw_crl.diagnostics.regimes import SAME_ROWS, same_rows
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["ACROSS_CLIENTS", "check_copies", "check_coverage", "check_districts"]
-
 # The checks of this module, whose findings a further client can change.
 ACROSS_CLIENTS = frozenset({"disconnected", "unseen-pairs", "always-confounded", "lonely-labels"})
 

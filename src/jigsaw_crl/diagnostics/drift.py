@@ -13,20 +13,15 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
-from jigsaw_crl.client.batches import Means
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.noise import NoiseModel
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.moments.regime import Moments, inverse_square_root
-
-__all__ = ["check_batches", "check_drift"]
-
+from jigsaw_crl.moments.regime import Moments
 
 # Standard deviations by which neighbouring stretches must be more alike than distant ones.
 TRENDING = 3.0
 
 
-def check_drift(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
+def check_drift(client: Client) -> Iterator[Finding]:
     """A finding about control rows whose mean moves from the beginning of the file to its end.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
@@ -34,17 +29,15 @@ def check_drift(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
     distances than between neighbouring stretches, and then there is no drift.
     """
-    parts: list[Moments] = []
+    parts, W = list[Moments](), client.white.rows.W
     for part in client.control.parts:
         # A short stretch is merged into the one before it.
-        if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * spectrum.rank:
+        if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * len(W):
             parts[-1] = parts[-1].merge(part)
         else:
             parts.append(part)
     if len(parts) < 2:
         return
-    base = spectrum.basis.T @ client.control_second_moment() @ spectrum.basis
-    W = inverse_square_root(base) @ spectrum.basis.T
     steps = np.array([np.sqrt(m.n or 0) * (W @ (m.mean - client.control.mean)) for m in parts])
     moved = float(np.sum(steps**2))
     edge = float(chdtri((len(steps) - 1) * steps.shape[1], FALSE_ALARM))
@@ -53,10 +46,10 @@ def check_drift(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
         # With more than half of its variance along some direction, the control's covariance is not
         # that of the system, and no regime can be compared with it.
         mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > rows
-        words = {"client": client.name, "regime": client.control_name}
-        words["severity"] = "error" if mostly else "warning"
-        words["than"] = "the rows vary otherwise" if mostly else "chance allows"
-        yield finding("drifting-control", moved, edge, **words)
+        severity = "error" if mostly else "warning"
+        than = "the rows vary otherwise" if mostly else "chance allows"
+        place = client.control_name
+        yield finding("drifting-control", moved, edge, regime=place, severity=severity, than=than)
 
 
 def _trends(values: FloatArray) -> bool:
@@ -84,26 +77,25 @@ def _jumps(parts: list[Moments], W: FloatArray) -> bool:
     return squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
 
 
-def check_batches(client: Client, means: Means) -> Iterator[Finding]:
+def check_batches(client: Client) -> Iterator[Finding]:
     """Findings about batches; none if all rows are in one batch or batches are unknown."""
-    wander = means.wander
+    wander = client.means.wander
     if wander is None:
         return
     if wander.strength > 1:
         where = ", in the direction where they differ most" if wander.uneven else ""
-        words = {"size": wander.size, "where": where}
-        yield finding("batch-wander", wander.strength, 1.0, client=client.name, **words)
+        yield finding("batch-wander", wander.strength, 1.0, size=wander.size, where=where)
     controls = {batch.name for batch in client.control.batches}
     named = client.named_regimes[1:]
     apart = [x for x, m in named if not {batch.name for batch in m.batches} <= controls]
     if not apart:
         return
-    words = {"labels": few(dict.fromkeys(apart)), "severity": "warning"}
+    labels, severity = few(dict.fromkeys(apart)), "warning"
     cost = f"their means are uncertain by the {wander.size:.2g} that batches differ"
     if isnan(wander.size):
         cost = "no regime is in two batches to show how much they differ: these means are not used"
     elif wander.strength <= 1:
         cost = "batches do not differ by more than chance, so this costs little"
-        words["severity"] = "info"
+        severity = "info"
     value = None if isnan(wander.size) else wander.size
-    yield finding("batch-without-control", value, client=client.name, cost=cost, **words)
+    yield finding("batch-without-control", value, labels=labels, severity=severity, cost=cost)

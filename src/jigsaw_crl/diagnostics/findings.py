@@ -12,8 +12,6 @@ from typing import Any
 
 from jigsaw_crl.base.findings import Finding, Severity
 
-__all__ = ["FINDINGS", "NOTICEABLE", "finding"]
-
 # Factors below this are not worth a line.
 NOTICEABLE = 2.0
 

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from scipy.special import ndtri
 
+from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges, shift_edge
@@ -31,11 +32,8 @@ from jigsaw_crl.base.text import few, number
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.diagnostics.rows import tail_factor
-from jigsaw_crl.moments.regime import Moments, inverse_square_root
-
-__all__ = ["SAME_ROWS", "check_regimes", "same_rows"]
-
+from jigsaw_crl.diagnostics.rows import differences
+from jigsaw_crl.moments.regime import Moments
 
 # Two regimes of this strength that move different directions are told apart: their contrast is at
 # least 1/√2 as strong as the weaker one. Regimes of fewer rows than so many times the latents fit
@@ -81,7 +79,7 @@ def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str
         strength[label] = max(strength.get(label, 0.0), strong)
         third[label] = max(third.get(label, 0.0), second)
     several = [
-        finding("several-targets", x, CLEARLY, client=client.name, regime=label)
+        finding("several-targets", x, CLEARLY, regime=label)
         for label, x in third.items()
         if x > CLEARLY
     ]
@@ -107,25 +105,23 @@ def _interval(
     if base.n is None or other.n is None:
         rounding = 100 / np.sqrt(white.n_control)
         return 1 / (1 + rounding), 1 + rounding
-    m, n = ((x - 1) / tail_factor(y) for x, y in ((min(base.n, most), base), (other.n, other)))
-    return ratio_edges(white.dimension, m, n, level)
+    return ratio_edges(white.dimension, min(base.n, most) - 1, other.n - 1, level)
 
 
 def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Iterator[Finding]:
     """Findings about labels whose regimes do not differ in the directions of the latents."""
     moved = {label: how for label in weak if (how := _plain_difference(client, label))}
     for label, strength in weak.items():
-        place = {"client": client.name, "regime": label}
         if label in moved:
-            yield finding("weak-intervention/moved", strength, 1.0, how=moved[label], **place)
+            yield finding("weak-intervention/moved", strength, 1.0, regime=label, how=moved[label])
             continue
         more = 0.0 if client.is_population else (1 / max(strength, 0.1)) ** 2
         # A regime at the edge of chance needs hardly more rows, and how many is not known.
         need = f"; about {more:.1f} times as many rows might show it" if more >= 1.1 else ""
-        yield finding("weak-intervention", strength, 1.0, need=need, **place)
+        yield finding("weak-intervention", strength, 1.0, regime=label, need=need)
     if everything:
         name, how = ("no-signal/moved", few(moved.values(), 1)) if moved else ("no-signal", "")
-        yield finding(name, max(weak.values()), 1.0, client=client.name, how=how)
+        yield finding(name, max(weak.values()), 1.0, how=how)
 
 
 def _plain_difference(client: Client, label: str) -> str:
@@ -134,19 +130,10 @@ def _plain_difference(client: Client, label: str) -> str:
     A feature by itself may differ where the directions of the latents, which mix all features, do
     not.
     """
-    base, found = client.control, [(0.0, "")]
-    for m in client.interventions[label]:
-        if m.n is None or base.n is None:
-            continue
-        own, other = np.diagonal(m.covariance), np.diagonal(base.covariance)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # Few rows may not vary at all in a feature that is rarely seen.
-            spread = np.maximum(own, other)
-            t = (m.mean - base.mean) / np.sqrt(spread / m.mean_rows + other / base.mean_rows)
-            ratio = own / other
-            error = np.sqrt(2.0 * (tail_factor(m) / m.n + tail_factor(base) / base.n))
-            z = np.log(ratio) / error
-        t, z = (np.where(np.isfinite(x), np.abs(x), 0.0) for x in (t, z))
+    found = [(0.0, "")]
+    for m in () if client.is_population else client.interventions[label]:
+        t, z, ratio = differences(client.control, m)
+        t, z = (np.where(np.isfinite(x), x, 0.0) for x in (t, z))
         i, j = int(t.argmax()), int(z.argmax())
         by_mean = f"the mean of {client.features[i]!r} by {number(t[i])} standard errors"
         by_spread = f"the variance of {client.features[j]!r} by a factor of {number(ratio[j])}"
@@ -160,9 +147,8 @@ def _copies(client: Client) -> Iterator[Finding]:
     """Findings about regimes that hold the rows of an earlier one."""
     named = client.named_regimes
     for i, (label, m) in enumerate(named):
-        place = {"client": client.name, "regime": label}
         for other in [other for other, twin in named[:i] if same_rows(m, twin)][:1]:
-            yield finding("duplicated-regime", 0.0, SAME_ROWS, other=other, **place)
+            yield finding("duplicated-regime", 0.0, SAME_ROWS, regime=label, other=other)
 
 
 def _alike(client: Client, white: White, strength: FloatArray, level: float) -> Iterator[Finding]:
@@ -188,8 +174,7 @@ def _alike(client: Client, white: White, strength: FloatArray, level: float) -> 
             float(np.sqrt(step @ step / white.errors.between(i, j) / edge)),
         )
         if apart <= 1:
-            words = {"client": client.name, "regime": label, "other": other}
-            yield finding("like-regimes", apart, 1.0, **words)
+            yield finding("like-regimes", apart, 1.0, regime=label, other=other)
 
 
 def same_rows(a: Moments, b: Moments) -> bool:
@@ -228,5 +213,4 @@ def _swapped_control(
         root = inverse_square_root(M[c])
         against = np.linalg.eigvalsh(root @ M @ root)
         if all(third(c, j, against[j], client.control.n) <= 1 for j in (0, *others)):
-            words = {"control": client.control_name, "label": label}
-            yield finding("swapped-control", client=client.name, **words)
+            yield finding("swapped-control", control=client.control_name, label=label)

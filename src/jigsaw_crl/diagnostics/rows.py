@@ -16,14 +16,11 @@ from scipy.special import chdtri, ndtr, ndtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.nulls import FALSE_ALARM
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.covariates import unchanged
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
-
-__all__ = ["check_light_tails", "check_rows", "is_skewed", "tail_factor"]
 
 # Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
 # and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
@@ -31,14 +28,12 @@ HEAVY = 9.0
 # Fewer rows than this carry a variance if a single row has more than four fifths of it: a reading
 # that went wrong. In a system of products with heavy tails the largest row has up to two thirds.
 ALONE = 1.5
-# Tails that leave a larger share of the rows cost nothing that is worth a line.
-COSTS = 0.98
 # Numbers that loggers write for a reading that is missing, and how near an estimate must come.
 CODES = (-99_999, -9_999, -999, -99, 999, 9_999, 99_999, 999_999, 32_767, 65_535, -32_768)
 NEAR = 0.002
 # Standard score from which tails are called light. The sample kurtosis of few rows is skewed to the
-# other side, and fewer rows than the second number show no tails.
-LIGHT, ENOUGH_ROWS = -5.0, 100
+# other side, and fewer rows than this show no tails.
+LIGHT, ENOUGH_ROWS = -CLEAR_ERRORS, 100
 # Standard errors from which a skewness is clear, and within which a kurtosis fits. Fewer rows than
 # the last number leave room for other laws than a Gaussian that is cut off.
 SKEWED, FITTING, MANY_ROWS = 6.0, 4.0, 3_000
@@ -53,50 +48,25 @@ def kurtosis(moments: Moments) -> FloatArray | None:
     return np.asarray(np.divide(moments.fourth, variance**2, out=zero, where=variance > 0))
 
 
-def tail_factor(moments: Moments) -> float:
-    """The factor by which heavy tails increase the variance of a variance: `(κ − 1)/2`, at least 1.
+def differences(control: Moments, m: Moments) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How far each feature is from the control: its mean and its variance, in standard errors.
 
-    κ is the mean kurtosis of the features. Divided by this factor, n is the number of Gaussian rows
-    with the same error; what `n` contains already is left out.
+    And the ratio of its variances. Fourth moments show how far variances vary by chance. Infinite
+    or NaN for a feature that does not vary in one of the two.
     """
-    own = kurtosis(moments)
-    if own is None or not own.any():
-        return 1.0
-    known = 1.0 if moments.counted is None else moments.counted.covariance
-    return max(1.0, (float(own[own > 0].mean()) - 1) / 2 / known)
-
-
-def gaussian_kurtosis(n: int, level: float) -> float:
-    """Upper quantile of the sample kurtosis of n Gaussian rows (Anscombe and Glynn 1983).
-
-    The sample kurtosis is skewed: its cube root, suitably scaled, is close to normal from 20 rows
-    on. Infinite for fewer.
-    """
-    if n < 20:
-        return float("inf")
-    mean = 3 * (n - 1) / (n + 1)
-    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
-    skew = (
-        6
-        * (n * n - 5 * n + 2)
-        / ((n + 7) * (n + 9))
-        * np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
-    )
-    a = 6 + 8 / skew * (2 / skew + np.sqrt(1 + 4 / skew**2))
-    c = 2 / (9 * a)
-    root = 1 - c - np.sqrt(c) * float(ndtri(1 - level))
-    if root <= 0:
-        return float("inf")
-    x = ((1 - 2 / a) / root**3 - 1) / np.sqrt(2 / (a - 4))
-    return float(mean + np.sqrt(variance) * x)
+    n0, n1 = (x.mean_rows for x in (control, m))
+    v0, v1 = (np.diagonal(x.covariance) for x in (control, m))
+    each = ((kurtosis(x), n) for x, n in ((control, n0), (m, n1)))
+    of_variance = sum(np.maximum((3.0 if k is None else k) - 1.0, 0.5) / n for k, n in each)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Few rows may not vary at all in a feature that is rarely seen.
+        t = np.abs(m.mean - control.mean) / np.sqrt(np.maximum(v0, v1) / n1 + v0 / n0)
+        ratio = v1 / v0
+        return t, np.abs(np.log(ratio)) / np.sqrt(of_variance), ratio
 
 
 class _Tails(NamedTuple):
-    """The heaviest feature of a regime, if it is heavier than chance allows.
-
-    `worth` is the number of Gaussian rows whose covariance is as uncertain, and `carrying` that of
-    the rows that effectively carry the feature's variance, `(Σx²)²/Σx⁴ = n/κ`.
-    """
+    """The heaviest feature of a regime; `worth` is the number of Gaussian rows it counts for."""
 
     regime: str
     feature: str
@@ -104,62 +74,36 @@ class _Tails(NamedTuple):
     moments: Moments
     rows: int
     worth: float
-    carrying: float
 
 
-def check_rows(client: Client) -> list[Finding]:
-    """Findings about rows that depend on one another or have heavy tails."""
-    if client.is_population:
-        return []
-    heavy = list(_heavy(client))
-    coded = [f for t in heavy if (f := _missing_code(client, t))]
-    heavy = [t for t in heavy if t.regime not in {f.regime for f in coded}]
-    spoilt = [t for t in heavy if _is_spoilt(client, t)]
-    rest = [t for t in heavy if t not in spoilt and t.worth < COSTS * t.rows]
-    findings = coded + [_outliers(client, t) for t in spoilt]
-    findings += [_heavy_tails(client, rest)] if rest else []
-    for check in (_clipped, _dependent, _few_groups, _missing_values, _covariates):
-        findings += check(client)
-    return findings
+def check_heavy_tails(client: Client) -> list[Finding]:
+    """Findings about tails that make rows count for less, and about codes and outliers in them."""
+    findings: list[Finding] = []
+    heavy = []
+    for tails in _heavy(client):
+        spoilt = _missing_code(client, tails) or _outliers(client, tails)
+        if spoilt is not None:
+            findings.append(spoilt)
+        elif NOTICEABLE * tails.worth < tails.rows:
+            heavy.append(tails)
+    return [*findings, *([_heavy_tails(heavy)] if heavy else ())]
 
 
 def _heavy(client: Client) -> Iterator[_Tails]:
-    """Regimes with tails so heavy that errors grow noticeably."""
-    level = FALSE_ALARM / (len(client.named_regimes) * client.n_features)
+    """Regimes with tails so heavy that errors grow noticeably, or that few rows carry."""
     for regime, m in client.named_regimes:
         own = kurtosis(m)
         if own is None:
             continue
         worst, rows = int(np.argmax(own)), m.rows or 0
-        value, chance = float(own[worst]), gaussian_kurtosis(rows, level)
+        value = float(own[worst])
         # Latents have heavier tails than the features that mix them.
         counts = m.counted is not None and m.counted.mean < m.counted.covariance / NOTICEABLE
-        if value > max(HEAVY, chance) or (counts and value > chance):
+        least = 3 + CLEAR_ERRORS * np.sqrt(24 / max(rows, 1)) if counts else HEAVY
+        # Of few Gaussian rows, one may have much of the variance, but not all of it.
+        if value > (least if rows >= ENOUGH_ROWS else 3 * HEAVY):
             worth = 2 * rows / (value - 1) if m.counted is None else float(m.n or 0)
-            feature = client.features[worst]
-            yield _Tails(regime, feature, value, m, rows, worth, rows / value)
-
-
-def _is_spoilt(client: Client, tails: _Tails) -> bool:
-    """Whether so few rows carry the variance that nothing can be said.
-
-    Where the rows were counted, tails that come from one latent alone leave `n/(1 + (f − 1)(p +
-    2)/3)` rows along it, with f the factor over all directions.
-    """
-    p, counted = client.n_latent, tails.moments.counted
-    if counted is not None and tails.carrying > ALONE:
-        along = tails.rows / (1 + (counted.covariance - 1) * (p + 2) / 3)
-        if along > p + 1:
-            return False
-    return tails.carrying < _least_carriers(client, tails)
-
-
-def _least_carriers(client: Client, tails: _Tails) -> float:
-    """The number of rows that must carry the variance of a feature.
-
-    Of Gaussian or Laplace rows never fewer than a share of 1/27 do.
-    """
-    return min(client.n_latent + 1.0, tails.rows / (3 * HEAVY))
+            yield _Tails(regime, client.features[worst], value, m, rows, worth)
 
 
 def _missing_code(client: Client, tails: _Tails) -> Finding | None:
@@ -179,30 +123,40 @@ def _missing_code(client: Client, tails: _Tails) -> Finding | None:
     if abs(value - code) > NEAR * abs(code) or share * tails.rows < 1.5:
         return None
     words = {"feature": tails.feature, "code": code, "share": percent(float(share))}
-    return finding("missing-code", client=client.name, regime=tails.regime, **words)
+    return finding("missing-code", regime=tails.regime, **words)
 
 
-def _outliers(client: Client, tails: _Tails) -> Finding:
-    """The finding about rows that carry the variance of a feature."""
+def _outliers(client: Client, tails: _Tails) -> Finding | None:
+    """The finding about rows that carry the variance of a feature, if they are few.
+
+    They are `(Σx²)²/Σx⁴ = n/κ`, of Gaussian or Laplace rows never fewer than a share of 1/27. Where
+    the rows were counted, tails that come from one latent alone leave `n/(1 + (f − 1)(p + 2)/3)`
+    rows along it, with f the factor over all directions.
+    """
+    p, counted, carrying = client.n_latent, tails.moments.counted, tails.rows / tails.kurtosis
+    least = min(p + 1.0, tails.rows / (3 * HEAVY))
+    factor = 1.0 if counted is None else 1 + (counted.covariance - 1) * (p + 2) / 3
+    told_by_counting = counted is not None and carrying > ALONE and tails.rows > (p + 1) * factor
+    if carrying >= least or told_by_counting:
+        return None
     # Trimming needs a covariance of its own: see `moments/preparing.py`.
     what = "leave the feature out with --ignore, or transform it"
     if tails.rows > 2 * client.n_features:
         what = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
-    words = {"feature": tails.feature, "what": what, "regime": tails.regime, "client": client.name}
-    return finding("outliers", tails.carrying, _least_carriers(client, tails), **words)
+    words = {"feature": tails.feature, "what": what}
+    return finding("outliers", carrying, least, regime=tails.regime, **words)
 
 
-def _heavy_tails(client: Client, heavy: list[_Tails]) -> Finding:
+def _heavy_tails(heavy: list[_Tails]) -> Finding:
     """The finding about the regime that heavy tails cost most, and the names of the others."""
     worst = min(heavy, key=lambda t: t.worth / t.rows)
     also = [t.regime for t in heavy if t.regime != worst.regime]
     more = f"; also in {few(map(repr, dict.fromkeys(also)))}" if also else ""
-    place = {"client": client.name, "regime": worst.regime}
     words = {"feature": worst.feature, "rows": worst.rows, "worth": worst.worth, "more": more}
-    return finding("heavy-tails", worst.kurtosis, HEAVY, **place, **words)
+    return finding("heavy-tails", worst.kurtosis, HEAVY, regime=worst.regime, **words)
 
 
-def _dependent(client: Client) -> Iterator[Finding]:
+def check_dependent(client: Client) -> Iterator[Finding]:
     """Rows whose means vary more than independent rows allow.
 
     Serial dependence makes means vary more than covariances, `1 + 2 Σ r_l` against `1 + 2 Σ r_l²`;
@@ -219,11 +173,10 @@ def _dependent(client: Client) -> Iterator[Finding]:
         if m.groups is not None:
             alike, what = "rows of one group are alike", "Record more groups"
         words = {"alike": alike, "what": what, "where": where, "rows": m.rows or 0, "n": m.n or 0}
-        words |= {"client": client.name, "mean_rows": m.mean_rows}
-        yield finding("dependent-rows", factor, NOTICEABLE, **words)
+        yield finding("dependent-rows", factor, NOTICEABLE, mean_rows=m.mean_rows, **words)
 
 
-def _few_groups(client: Client) -> Iterator[Finding]:
+def check_groups(client: Client) -> Iterator[Finding]:
     """Regimes with rows of so few groups that their differences are hardly known."""
     # With fewer groups than parts, how much groups differ shows only roughly.
     found = {x: m.groups for x, m in client.named_regimes if (m.groups or np.inf) < MOST_PARTS}
@@ -232,24 +185,28 @@ def _few_groups(client: Client) -> Iterator[Finding]:
         cost = "how much groups differ is known only roughly, and errors may be too small"
         if fewest == 1:
             cost = "what belongs to the regime cannot be told from what belongs to its group"
-        words = {"named": few(map(repr, found)), "cost": cost, "client": client.name}
-        yield finding("few-groups", fewest, float(MOST_PARTS), **words)
+        named = few(map(repr, found))
+        yield finding("few-groups", fewest, float(MOST_PARTS), named=named, cost=cost)
 
 
-def _covariates(client: Client) -> Iterator[Finding]:
+def check_covariates(client: Client) -> Iterator[Finding]:
     """Covariates that are not as the control's in some regime."""
-    if client.covariates is None:
+    if client.covariates is None or client.is_population:
         return
-    control, regimes = client.covariates.only()
-    for label, ms in regimes.items():
-        same = unchanged(control, ms, FALSE_ALARM / len(regimes))
-        moved = [n for n, is_same in zip(client.covariates.names, same, strict=True) if not is_same]
-        if moved:
-            words = {"named": few(map(repr, moved)), "regime": label}
-            yield finding("covariate-differs", client=client.name, **words)
+    control, *regimes = client.covariates.only()
+    # Mean and variance of each covariate in every regime.
+    edge = float(ndtri(1 - FALSE_ALARM / (4 * len(regimes))))
+    moved: dict[str, dict[str, None]] = {}
+    for (label, _), m in zip(client.named_regimes[1:], regimes, strict=True):
+        t, z, _ = differences(control, m)
+        for name, far in zip(client.covariates.names, np.fmax(t, z).tolist(), strict=True):
+            if far > edge:
+                moved.setdefault(label, {})[name] = None
+    for label, names in moved.items():
+        yield finding("covariate-differs", regime=label, named=few(map(repr, names)))
 
 
-def _missing_values(client: Client) -> Iterator[Finding]:
+def check_missing(client: Client) -> Iterator[Finding]:
     """Rows with missing values that are used, and what that costs."""
     found = [
         (m.incomplete, m.uncounted().n or 1, where)
@@ -261,7 +218,7 @@ def _missing_values(client: Client) -> Iterator[Finding]:
         words = {x: sum(getattr(one, x) for one, _, _ in found) for x in ("gaps", "rows")}
         words |= {"own": own.rows, "worth": worth, "of_means": own.rows / own.mean}
         cost = own.rows / worth
-        yield finding("missing-values", cost, client=client.name, where=where, **words)
+        yield finding("missing-values", cost, where=where, **words)
 
 
 def check_light_tails(client: Client) -> list[Finding]:
@@ -289,7 +246,7 @@ def check_light_tails(client: Client) -> list[Finding]:
     if not score or total >= LIGHT:
         return []
     least = 3 + min(excess)
-    return [finding("light-tails", round(total, 2), LIGHT, client=client.name, least=least)]
+    return [finding("light-tails", round(total, 2), LIGHT, least=least)]
 
 
 def is_skewed(client: Client) -> bool:
@@ -309,7 +266,7 @@ def is_skewed(client: Client) -> bool:
     return bool(scores) and bool(np.abs(np.sum(scores, axis=0)).max() > SKEWED * len(scores) ** 0.5)
 
 
-def _clipped(client: Client) -> Iterator[Finding]:
+def check_clipped(client: Client) -> Iterator[Finding]:
     """Features whose readings stop at one value, the end of the sensor's range.
 
     A Gaussian reading that stops at a, in its own standard deviations, has a skewness that gives a,
@@ -336,7 +293,7 @@ def _clipped(client: Client) -> Iterator[Finding]:
         words = {"feature": feature, "stop": number(stop), "side": side}
         words["regimes"] = pluralise(len(found), "regime")
         most = float(share.max())
-        yield finding("clipped", most, client=client.name, share=percent(most), **words)
+        yield finding("clipped", most, share=percent(most), **words)
 
 
 def _stop(m: Moments, k: int, skew: float) -> tuple[float, float, float] | None:

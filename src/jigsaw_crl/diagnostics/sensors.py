@@ -22,8 +22,6 @@ from jigsaw_crl.client.reduction import WIDE
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
-__all__ = ["check_gains", "check_sensors"]
-
 # A tenth of the weakest direction's variance being noise is where the floor's own error begins to
 # show in the answer.
 NOISY = 0.1
@@ -47,30 +45,30 @@ UNKNOWN = {
 }
 
 
-def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:
+def check_sensors(client: Client) -> list[Finding]:
     """Findings about units, the number of latents and the noise."""
+    spectrum = client.noise
     # Directions have no units of their own.
     units = spectrum.visible and client.reduction is None
     findings = [*(_uneven_units(client) if units else ())]
-    words: dict[str, Any] = {"client": client.name}
     if client.reduction is not None:
-        words |= {"what": client.reduction.message, "wide": WIDE}
-        findings.append(finding("reduced-columns", float(client.n_features), **words))
+        what, count = client.reduction.message, float(client.n_features)
+        findings.append(finding("reduced-columns", count, what=what, wide=WIDE))
     findings += _number_of_latents(client)
     if spectrum.visible and spectrum.noise_share >= ALWAYS:
         # The floor is an average over regimes, and may exceed what the control has there.
         ratio = min(spectrum.noise_floor / spectrum.weakest, 1.0)
         gap = f" (gap {number(spectrum.gap)})" if np.isfinite(spectrum.gap) else ""
         words = {"percent": percent(spectrum.noise_share), "gap": gap, "weakest": percent(ratio)}
-        words |= {"client": client.name, "severity": "warning" if ratio > NOISY else "info"}
-        findings.append(finding("sensor-noise", ratio, NOISY, **words))
+        severity = "warning" if ratio > NOISY else "info"
+        findings.append(finding("sensor-noise", ratio, NOISY, severity=severity, **words))
     findings += _uneven_noise(client, spectrum)
     # Noise larger than the signal, where the noise is not known either: nothing can be read.
     unknown = [UNKNOWN[f.check] for f in findings if f.check in UNKNOWN and f.severity == "warning"]
     if unknown and spectrum.visible and spectrum.noise_share > 1:
         share = min(spectrum.noise_share, 100.0)
-        words = {"percent": percent(share), "why": unknown[0]}
-        findings.append(finding("sensor-noise/above", share, 1.0, client=client.name, **words))
+        above = finding("sensor-noise/above", share, 1.0, percent=percent(share), why=unknown[0])
+        findings.append(above)
     return findings
 
 
@@ -81,7 +79,6 @@ def _number_of_latents(client: Client) -> Iterator[Finding]:
         return
     count = client.counted or count_latents(client.control, client.regimes, labels)
     words: dict[str, Any] = {
-        "client": client.name,
         "labels": pluralise(labels, "label"),
         "features": pluralise(client.n_features, "feature"),
         "directions": pluralise(count.visible, "latent direction"),
@@ -126,20 +123,19 @@ def _uneven_units(client: Client) -> Iterator[Finding]:
     widest = int(np.argmax(spread))
     ratio = float(spread[widest]) / narrowest
     if ratio > WIDE_SPREAD:
-        words = {"client": client.name, "feature": client.features[widest]}
-        yield finding("uneven-units", ratio, WIDE_SPREAD, **words)
+        yield finding("uneven-units", ratio, WIDE_SPREAD, feature=client.features[widest])
 
 
 def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     """A finding about sensors of unequal noise, and whether each one's could be told."""
     if spectrum.unevenness <= 1:
         return
-    words: dict[str, Any] = {"client": client.name}
     if spectrum.scale is not None:
         # Relative to each feature's own variance: features may have different units.
         shares = np.minimum(spectrum.sensors / np.diagonal(client.control.covariance), 1.0)
-        words |= {"most": percent(float(shares.max())), "least": percent(float(shares.min()))}
-        if shares.max() >= NOTICEABLE * shares.min():
+        most, least = float(shares.max()), float(shares.min())
+        if most >= NOTICEABLE * least:
+            words = {"most": percent(most), "least": percent(least)}
             yield finding("uneven-noise", spectrum.unevenness, 1.0, **words)
         return
     needed, rows = needed_features(client.n_latent), ENOUGH_ROWS * client.n_latent
@@ -150,12 +146,12 @@ def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     elif all(m.n is not None and m.n < rows for _, m in client.named_regimes):
         why = f"no regime counts for {rows:,} rows, which are needed to tell the noise of each"
         what = "Take more rows, leave out features that a few rows dominate"
-    yield finding("uneven-noise/unknown", spectrum.unevenness, 1.0, why=why, what=what, **words)
+    yield finding("uneven-noise/unknown", spectrum.unevenness, 1.0, why=why, what=what)
 
 
-def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
+def check_gains(client: Client) -> list[Finding]:
     """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
-    d, p = client.n_features, spectrum.rank
+    d, p, spectrum = client.n_features, client.n_latent, client.noise
     if client.is_population or p == d or d > MOST_FEATURES:
         return []
     long = [m for _, m in client.named_regimes if (m.n or 0) >= ROWS * d]
@@ -178,4 +174,4 @@ def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
     if pooled <= RANK_TOLERANCE * signal or pooled <= TURNED * own or value <= MATTERS:
         return []
     percent = 100 * float(np.sqrt(turn))
-    return [finding("drifting-gains", value, MATTERS, client=client.name, percent=percent)]
+    return [finding("drifting-gains", value, MATTERS, percent=percent)]

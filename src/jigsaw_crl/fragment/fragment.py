@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.frozen import CLOSED, ReadOnlyArrays
+from jigsaw_crl.base.findings import CLOSED, Finding
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.labels import label_fault, label_key
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few, pluralise

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +27,7 @@ from jigsaw_crl.moments.checks import check_values
 from jigsaw_crl.moments.incomplete import filled
 from jigsaw_crl.moments.lattice import steps_of
 from jigsaw_crl.moments.preparing import RowOptions, inner_rows
-from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened
-
-__all__ = ["Accumulator", "Coded", "Sums", "block_rows"]
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened, together
 
 # Names of groups, and the code of each row: row i is in the group `names[codes[i]]`.
 Coded = tuple[Sequence[str], npt.NDArray[np.integer]]
@@ -101,7 +98,7 @@ class Sums:
         if self._waiting:
             twin._sum()
         assert twin._origin is not None
-        whole = reduce(Moments.merge, twin._stretches).moved(twin._origin)
+        whole = together(twin._stretches).moved(twin._origin)
         parts = tuple(m.moved(twin._origin) for m in twin._stretches) if self.most > 1 else ()
         return replace(whole, parts=parts, step=twin._step)
 
@@ -205,7 +202,7 @@ class Accumulator:
         found = sums[0].moments()
         if self.options.grouped:
             parts = tuple(x.moments() for x in sums if x.n)
-            found = replace(reduce(Moments.merge, parts), parts=parts)
+            found = replace(together(parts), parts=parts)
         return replace(found, groups=self.groups, trimmed=self.left_out > 0)
 
 

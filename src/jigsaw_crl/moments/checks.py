@@ -10,18 +10,6 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 
-__all__ = [
-    "LARGEST_VALUE",
-    "RANK_TOLERANCE",
-    "as_numbers",
-    "check_rows",
-    "check_second_moment",
-    "check_values",
-    "rounding",
-    "varies",
-]
-
-
 # Rounding can make a matrix slightly asymmetric or indefinite: products of d numbers carry a
 # relative error of about d·eps, and text files often keep only eight digits. A larger deviation is
 # an error of the input.
@@ -37,25 +25,28 @@ LARGEST_VALUE = 1e70
 
 def as_numbers(rows: ArrayLike) -> npt.NDArray[np.generic]:
     """Rows as a numeric array; numeric arrays keep their type and are not copied."""
-    if isinstance(rows, np.ndarray) and rows.dtype.kind in "fiub":
-        return np.asarray(rows)
-    return np.asarray(rows, dtype=np.float64)
+    x = np.asarray(rows)
+    return x if x.dtype.kind in "fiubc" else np.asarray(x, dtype=np.float64)
 
 
-def check_rows(rows: ArrayLike, *, client: str, regime: str) -> npt.NDArray[np.generic]:
+def check_rows(rows: ArrayLike) -> npt.NDArray[np.generic]:
     """Rows as a numeric matrix; an `InputError` if they are not one.
 
     The values themselves are checked when they are summed.
     """
-    fail = partial(InputError, client=client, regime=regime)
     try:
         x = as_numbers(rows)
     except (TypeError, ValueError):
-        raise fail(
+        raise InputError(
             "the rows hold values that are not numbers", "Drop or encode the non-numeric columns."
         ) from None
+    if x.dtype.kind == "c":
+        raise InputError(
+            "its values are complex numbers",
+            "Pass the real and the imaginary part as two features.",
+        )
     if x.ndim != 2 or 0 in x.shape:
-        raise fail(
+        raise InputError(
             f"the rows have shape {x.shape}",
             "Pass a matrix with one row per sample and one column per feature.",
         )

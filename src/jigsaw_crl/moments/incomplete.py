@@ -31,8 +31,6 @@ from jigsaw_crl.moments.checks import check_values
 from jigsaw_crl.moments.lattice import steps_of
 from jigsaw_crl.moments.regime import Incomplete, Moments
 
-__all__ = ["filled"]
-
 # Variance that is added to every feature, of unit variance, before matrices are inverted. Sensors
 # without noise make C singular; this is far below what rows show and far above rounding errors.
 RIDGE = 1e-9
@@ -100,7 +98,7 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
     def moments(n: int, m: FloatArray, S: FloatArray) -> Moments:
         """The rows count for as many complete ones."""
         count = max(round((n - 1) / of_covariances) + 1, 1)
-        return Moments(count, centre + scale * m, S * np.outer(scale, scale))
+        return Moments(count, centre + scale * m, (S + S.T) / 2 * np.outer(scale, scale))
 
     own = []
     for part in np.unique(parts).tolist():

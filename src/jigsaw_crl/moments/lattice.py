@@ -14,8 +14,6 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = ["common_steps", "steps_of"]
-
 # A few rows show the step of a column as well as all of them do.
 MOST_ROWS = 1024
 # A column of fewer values has no step; one of more levels has a step too small to matter.

@@ -24,8 +24,6 @@ from jigsaw_crl.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_values
 
-__all__ = ["MOST_TRIMMED", "Missing", "RowOptions", "inner_rows"]
-
 Missing = Literal["refuse", "drop", "em"]
 # The half of the rows that lie closest must be sound, and some margin is needed.
 MOST_TRIMMED = 0.4

@@ -1,4 +1,4 @@
-"""Mean and covariance of one regime, and the linear algebra that is done with them.
+"""Mean and covariance of one regime.
 
 `Moments` holds the mean `μ` and the covariance `C` (divisor n) of `n` rows of `d` features, or the
 exact population values when `n is None`. The rows themselves are not kept.
@@ -17,9 +17,8 @@ complete rows whose covariance is as uncertain (`incomplete`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -29,19 +28,6 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.moments.checks import as_numbers, check_values
 from jigsaw_crl.moments.lattice import common_steps
-
-__all__ = [
-    "MOST_PARTS",
-    "Batch",
-    "Counted",
-    "Incomplete",
-    "Moments",
-    "coarsened",
-    "column_space",
-    "fixed_rank_pinv",
-    "inverse_square_root",
-]
-
 
 # Eight stretches show a trend or a jump, and cost eight matrices.
 MOST_PARTS = 8
@@ -164,34 +150,8 @@ class Moments(ReadOnlyArrays):
         >>> both.rows, both.n, both.mean.tolist(), both.n * both.covariance / (both.n - 1)
         (4, 3, [6.0], array([[2.]]))
         """
-        own = {name: batches[name] for name in sorted(batches)}
-        kept = tuple(Batch(name, m.n or 0, m.mean) for name, m in own.items())
-        if len(own) == 1:
-            return replace(next(iter(own.values())), batches=kept)
-        rows = np.array([b.n for b in kept], dtype=np.float64)
-        mean = rows @ np.array([b.mean for b in kept]) / rows.sum()
-        n = int(rows.sum()) - len(kept) + 1
-
-        def pooled(field: str) -> FloatArray | None:
-            values = [getattr(m, field) for m in own.values()]
-            if any(v is None for v in values):
-                return None
-            return np.asarray(sum(w * v for w, v in zip(rows.tolist(), values, strict=True)) / n)
-
-        known = all(m.parts for m in own.values())
-        moved = [part.moved(mean - m.mean) for m in own.values() for part in m.parts]
-        return cls(
-            n,
-            mean,
-            np.asarray(pooled("covariance")),
-            pooled("third"),
-            pooled("fourth"),
-            coarsened(tuple(moved)) if known else (),
-            kept,
-            groups=reduce(_together, (m.groups for m in own.values())),
-            trimmed=any(m.trimmed for m in own.values()),
-            step=common_steps(m.step for m in own.values()),
-        )
+        own = [(name, batches[name]) for name in sorted(batches)]
+        return together([replace(m, batches=(Batch(name, m.n or 0, m.mean),)) for name, m in own])
 
     @property
     def n_features(self) -> int:
@@ -231,84 +191,7 @@ class Moments(ReadOnlyArrays):
 
     def merge(self, other: Moments) -> Moments:
         """Moments of both sets of rows together; the parts of `other` follow this one's."""
-        if self.n is None or other.n is None:
-            raise InputError(
-                "population moments cannot be merged with others", "Merge estimates only."
-            )
-        if self.n_features != other.n_features:
-            raise InputError(
-                f"moments of {self.n_features} and of {other.n_features} features cannot be merged",
-                "Compute both from the same columns.",
-            )
-        if bool(self.batches) != bool(other.batches):
-            raise InputError(
-                "moments with batches cannot be merged with moments without",
-                "Name the batch column for both, or for neither.",
-            )
-        if self.counted or other.counted:
-            return self.uncounted().merge(other.uncounted()).counting(*_pooled_factors(self, other))
-        if self.batches:
-            return self._merge_batches(other)
-        n = self.n + other.n
-        here, there = self.n / n, other.n / n
-        both = here * there
-        shift = other.mean - self.mean
-        covariance = here * self.covariance + there * other.covariance
-        covariance += both * np.outer(shift, shift)
-        known = self.parts and other.parts
-        return Moments(
-            n,
-            self.mean + there * shift,
-            covariance,
-            *self._merged_powers(other, here, shift),
-            parts=coarsened(self.parts + other.parts) if known else (),
-            groups=_together(self.groups, other.groups),
-            incomplete=_gaps_together(self, other),
-            trimmed=self.trimmed or other.trimmed,
-            step=common_steps((self.step, other.step)),
-        )
-
-    def _merged_powers(
-        self, other: Moments, here: float, shift: FloatArray
-    ) -> tuple[FloatArray | None, FloatArray | None]:
-        """Third and fourth moments of both sets of rows, where both have them."""
-        if self.third is None or other.third is None or self.fourth is None or other.fourth is None:
-            return None, None
-        there = 1 - here
-        both = here * there
-        var_a, var_b = np.diagonal(self.covariance), np.diagonal(other.covariance)
-        third = here * self.third + there * other.third + both * (here - there) * shift**3
-        third += 3 * both * shift * (var_b - var_a)
-        fourth = here * self.fourth + there * other.fourth
-        fourth += both * (here**2 - both + there**2) * shift**4
-        fourth += 6 * both * shift**2 * (here * var_b + there * var_a)
-        fourth += 4 * both * shift * (other.third - self.third)
-        return third, fourth
-
-    def _merge_batches(self, other: Moments) -> Moments:
-        """Batches of one name are merged, all with the covariance within batches."""
-        batches: dict[str, Moments] = {}
-        for m in (self, other):
-            share = (m.n or 0) / (m.rows or 1)
-            powers = (None if x is None else share * x for x in (m.covariance, m.third, m.fourth))
-            covariance, third, fourth = powers
-            for b in m.batches:
-                own = Moments(b.n, b.mean, covariance, third, fourth)  # type: ignore[arg-type]
-                batches[b.name] = batches[b.name].merge(own) if b.name in batches else own
-        merged = Moments.of_batches(batches)
-        moved = len(batches) > 1
-        parts = tuple(
-            part.moved(merged.mean - m.mean) if moved else part
-            for m in (self, other)
-            for part in m.parts
-        )
-        return replace(
-            merged,
-            parts=coarsened(parts) if self.parts and other.parts else (),
-            groups=_together(self.groups, other.groups),
-            trimmed=self.trimmed or other.trimmed,
-            step=common_steps((self.step, other.step)),
-        )
+        return together((self, other))
 
     def select(self, features: BoolArray | IntArray) -> Moments:
         """Moments of some features, by their positions (in any order) or a boolean mask."""
@@ -324,7 +207,99 @@ class Moments(ReadOnlyArrays):
         )
 
 
-def coarsened(parts: tuple[Moments, ...], most: int = MOST_PARTS) -> tuple[Moments, ...]:
+def together(several: Sequence[Moments]) -> Moments:
+    """Moments of several sets of rows together, their parts one after the other.
+
+    Rows of one batch are moved to their common mean; without batches, all rows are one. The mean
+    of a set being δ away from it, the powers of its n rows sum to
+
+        n (C + δδᵀ) ,   n (t + 3 v δ + δ³) ,   n (f + 4 t δ + 6 v δ² + δ⁴) ,
+
+    with v, t and f its second, third and fourth moments. In a batch they are those of all batches.
+    What is unknown of one set is unknown of all.
+    """
+    first, known = several[0], [m for m in several if m.counted is not None]
+    if len(several) == 1:
+        return first
+    _refuse_odd(several)
+    if known:
+        weights = np.array([m.rows or 0 for m in known]) / sum(m.rows or 0 for m in known)
+        factors = [(m.counted.mean, m.counted.covariance) for m in known if m.counted]
+        return together([m.uncounted() for m in several]).counting(*(weights @ factors).tolist())
+    # Without batches, all rows are one.
+    pieces: dict[str, list[tuple[Moments, Batch]]] = {}
+    for m in several:
+        for b in m.batches or (Batch("", m.n or 0, m.mean),):
+            pieces.setdefault(b.name, []).append((m, b))
+    batches = [Batch(name, *_average([b for _, b in own])) for name, own in sorted(pieces.items())]
+    rows, mean = _average(batches)
+    covariance = np.asarray(sum((m.n or 0) * m.covariance for m in several))
+    powers = None
+    if all(m.third is not None and m.fourth is not None for m in several):
+        powers = np.sum([(m.n or 0) * np.array([m.third, m.fourth]) for m in several], axis=0)
+    for whole in batches:
+        for m, b in pieces[whole.name]:
+            away = b.mean - whole.mean
+            covariance += b.n * np.outer(away, away)
+            if powers is not None:
+                share = (m.n or 0) / (sum(x.n for x in m.batches) or m.n or 1)
+                v, t = share * np.diagonal(m.covariance), share * np.asarray(m.third)
+                powers[0] += b.n * (3 * v * away + away**3)
+                powers[1] += b.n * (4 * t * away + 6 * v * away**2 + away**4)
+    apart = len(batches) > 1
+    parts = [p.moved(mean - m.mean) if apart else p for m in several for p in m.parts]
+    n, groups = rows - len(batches) + 1, [m.groups for m in several]
+    return Moments(
+        n,
+        mean,
+        covariance / n,
+        None if powers is None else powers[0] / n,
+        None if powers is None else powers[1] / n,
+        parts=coarsened(parts) if all(m.parts for m in several) else (),
+        batches=tuple(batches) if first.batches else (),
+        groups=None if None in groups else sum(x or 0 for x in groups),
+        incomplete=_gaps_together(several),
+        trimmed=any(m.trimmed for m in several),
+        step=common_steps(m.step for m in several),
+    )
+
+
+def _average(batches: Sequence[Batch]) -> tuple[int, FloatArray]:
+    """Number and mean of all rows; the mean is exactly that of a batch by itself."""
+    n, first = sum(b.n for b in batches), batches[0].mean
+    return n, np.asarray(first + sum(b.n / n * (b.mean - first) for b in batches[1:]))
+
+
+def _gaps_together(several: Sequence[Moments]) -> Incomplete | None:
+    """What missing values cost rows taken together; the factor is the average by rows."""
+    if all(m.incomplete is None for m in several):
+        return None
+    own = [m.incomplete or Incomplete(m.rows or 0, 0) for m in several]
+    rows = sum(x.rows for x in own)
+    return Incomplete(rows, sum(x.gaps for x in own), sum(x.rows * x.mean for x in own) / rows)
+
+
+def _refuse_odd(several: Sequence[Moments]) -> None:
+    """Refuse to put moments together that do not fit."""
+    for first, other in pairwise(several):
+        if first.n is None or other.n is None:
+            raise InputError(
+                "population moments cannot be merged with others", "Merge estimates only."
+            )
+        if first.n_features != other.n_features:
+            raise InputError(
+                f"moments of {first.n_features} and of {other.n_features} features cannot be "
+                "merged",
+                "Compute both from the same columns.",
+            )
+        if bool(first.batches) != bool(other.batches):
+            raise InputError(
+                "moments with batches cannot be merged with moments without",
+                "Name the batch column for both, or for neither.",
+            )
+
+
+def coarsened(parts: Sequence[Moments], most: int = MOST_PARTS) -> tuple[Moments, ...]:
     """At most `most` parts: the neighbours with the fewest rows are merged, one pair at a time."""
     own = list(parts)
     while len(own) > most:
@@ -332,55 +307,3 @@ def coarsened(parts: tuple[Moments, ...], most: int = MOST_PARTS) -> tuple[Momen
         k = sizes.index(min(sizes))
         own[k : k + 2] = [own[k].merge(own[k + 1])]
     return tuple(own)
-
-
-def _together(a: int | None, b: int | None) -> int | None:
-    """The groups of rows taken together; unknown if those of some rows are."""
-    return None if a is None or b is None else a + b
-
-
-def _gaps_together(a: Moments, b: Moments) -> Incomplete | None:
-    """What missing values cost the rows taken together; the factor is the average by rows."""
-    if a.incomplete is None and b.incomplete is None:
-        return None
-    x, y = (m.incomplete or Incomplete(m.rows or 0, 0) for m in (a, b))
-    rows = x.rows + y.rows
-    return Incomplete(rows, x.gaps + y.gaps, (x.rows * x.mean + y.rows * y.mean) / rows)
-
-
-def _pooled_factors(a: Moments, b: Moments) -> tuple[float, float]:
-    """Factors of rows taken together: the averages by rows; an unknown one is as the other."""
-    x, y = a.counted or b.counted, b.counted or a.counted
-    assert x is not None
-    assert y is not None
-    here, there = a.rows or 0, b.rows or 0
-    share = there / max(here + there, 1)
-    mean = x.mean + share * (y.mean - x.mean)
-    return mean, x.covariance + share * (y.covariance - x.covariance)
-
-
-def column_space(second_moment: FloatArray, rank: int) -> FloatArray:
-    """Orthonormal basis of the leading `rank` eigenvectors, shape (d, rank)."""
-    _, vectors = np.linalg.eigh(second_moment)
-    return np.ascontiguousarray(vectors[:, ::-1][:, :rank])
-
-
-def fixed_rank_pinv(matrix: FloatArray, rank: int) -> FloatArray:
-    """Pseudo-inverse of a symmetric positive semi-definite matrix of known rank.
-
-    The rank is an argument because the model gives it (the number of latents of a client); a
-    threshold on the eigenvalues would have to guess it.
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    top = vectors[..., :, -rank:]
-    scaled = top / values[..., None, -rank:]
-    inverse = scaled @ np.swapaxes(top, -1, -2)
-    return np.asarray((inverse + np.swapaxes(inverse, -1, -2)) / 2, dtype=np.float64)
-
-
-def inverse_square_root(matrix: FloatArray) -> FloatArray:
-    """Symmetric `M^(−1/2)`; eigenvalues below rounding error are raised to it."""
-    values, vectors = np.linalg.eigh(matrix)
-    least = max(float(values[-1]) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
-    values = np.maximum(values, least)
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T, dtype=np.float64)

@@ -76,9 +76,7 @@ class FirstRead:
 
     def __init__(self, columns: tuple[str, ...], reading: Reading) -> None:
         self._columns, self._reading, n_latent = columns, reading, reading.n_latent
-        self._sketch = ColumnSketch(
-            len(columns), wanted=FEW if n_latent is None else n_latent, grows=n_latent is None
-        )
+        self._sketch = ColumnSketch(len(columns), wanted=FEW if n_latent is None else n_latent)
         # The number of each regime and batch, in the order in which they occur.
         self._cells: dict[tuple[str, str], int] = {}
         self._waiting: list[tuple[Any, int]] = []

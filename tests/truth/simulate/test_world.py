@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments.regime import fixed_rank_pinv
 from jigsaw_crl.truth.simulate import Change, Intervention, random_world, setting
 
 from .strategies import worlds

@@ -19,7 +19,7 @@ from jigsaw_crl.assembly.posterior.search import FEW, MANY, all_orders, all_scor
 from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights, Words
 from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.frozen import CLOSED
+from jigsaw_crl.base.findings import CLOSED
 from jigsaw_crl.base.order import greedy_order
 from jigsaw_crl.base.text import pluralise
 

@@ -9,8 +9,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding, ReadingNote
-from jigsaw_crl.diagnostics.checks import after_recovery
 from jigsaw_crl.diagnostics.findings import finding
+from jigsaw_crl.usable import after_recovery
 
 PUMP = frozenset({"pump"})
 
@@ -117,3 +117,12 @@ def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system(
     found = after_recovery("lab", [light], PUMP, told)
     (error,) = [f for f in found if f.check == "not-linear"]
     assert (error.severity, error.client, error.regime) == ("error", "lab", None)
+
+
+def test_if_every_regime_looks_like_several_targets_the_sensors_are_named():
+    labels = ("pump", "valve", "tank")
+    notes = [ReadingNote(label, "several-targets", 4.0, 1.5) for label in labels]
+    all_of = after_recovery("lab", [], frozenset(labels), notes)
+    assert all("the sensors are not linear" in f.message for f in all_of)
+    one = after_recovery("lab", [], frozenset(labels), notes[:1])
+    assert "sensors" not in one[0].message

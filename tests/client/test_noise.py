@@ -1,4 +1,4 @@
-"""How many latents a client has when `n_latent` is not given."""
+"""The noise of the sensors, the space of the latents, and their number where it is not given."""
 
 from __future__ import annotations
 
@@ -8,10 +8,142 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.client.noise import count_latents
+from jigsaw_crl.client.noise import count_latents, noise_model, sensor_noise
 from jigsaw_crl.moments.regime import Moments
 
 from ..study.tables import client_of
+
+
+def exact(
+    latents: int, labels: int, features: int, noise: float, seed: int
+) -> tuple[jc.Client, np.ndarray]:
+    """A client with exact moments, and its mixing with orthonormal columns."""
+    rng = np.random.default_rng(seed)
+    G = np.linalg.qr(rng.normal(size=(features, latents)))[0]
+
+    def covariance(target: int | None = None) -> np.ndarray:
+        variances = np.ones(latents)
+        if target is not None:
+            variances[target] = 4.0
+        return (G * variances) @ G.T + noise * np.eye(features)
+
+    named = {f"z{j}": covariance(j) for j in range(labels)}
+    client = jc.Client.from_covariances(
+        "lab", observational=covariance(), interventions=named, n_samples=None
+    )
+    return client, G
+
+
+# -- the space of the latents and the noise floor -------------------------------------------------
+
+
+@given(st.integers(1, 5), st.integers(1, 4), st.floats(1e-3, 0.5), st.integers(0, 2**32 - 1))
+def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extra, noise, seed):
+    client, G = exact(p, p, p + extra, noise, seed)
+    spectrum = noise_model(client)
+    np.testing.assert_allclose(spectrum.basis @ spectrum.basis.T, G @ G.T, atol=1e-8)
+    assert spectrum.visible
+    assert spectrum.noise_floor == pytest.approx(noise, rel=1e-8)
+    inner = spectrum.basis.T @ G
+    found = spectrum.project(client.control_second_moment())
+    np.testing.assert_allclose(found, inner @ inner.T, atol=1e-8)
+
+
+@given(st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_without_spare_features_the_noise_floor_is_invisible(p, seed):
+    spectrum = noise_model(exact(p, p, p, 0.1, seed)[0])
+    assert not spectrum.visible
+    assert spectrum.noise_floor == spectrum.subtracted == 0
+    assert spectrum.gap == np.inf
+
+
+def test_the_subtracted_floor_leaves_the_control_positive():
+    # The control has a latent far below the noise of the other regimes.
+    rng = np.random.default_rng(0)
+    control = np.diag([1.0, 1e-3, 1e-4])
+    moved = np.diag([2.0, 1.0, 1.0])
+    client = jc.Client.from_covariances(
+        "lab",
+        observational=control,
+        interventions={"a": moved, "b": moved + 0.1 * np.diag(rng.uniform(size=3))},
+        n_samples=500,
+    )
+    spectrum = noise_model(client)
+    assert spectrum.noise_floor > spectrum.weakest
+    assert np.linalg.eigvalsh(spectrum.project(client.control_second_moment()))[0] > 0
+
+
+# -- the noise of each sensor ---------------------------------------------------------------------
+
+
+def noisy(p: int, d: int, n: int | None, seed: int, factor: float = 100.0):
+    """Moments of a control and p regimes, the noise variance of each sensor, and the mixing.
+
+    Noise variances differ by up to `factor`; on average they are 5 % of the signal's.
+    """
+    rng = np.random.default_rng(seed)
+    G = rng.uniform(-1, 1, (d, p))
+    psi = factor ** rng.uniform(-0.5, 0.5, d)
+    psi *= 0.05 * np.mean((G**2).sum(axis=1)) / psi.mean()
+
+    def moments(target: int | None) -> Moments:
+        variance = np.ones(p)
+        if target is not None:
+            variance[target] = 5.0
+        if n is None:
+            return Moments(None, np.zeros(d), (G * variance) @ G.T + np.diag(psi))
+        Z = np.sqrt(variance) * rng.normal(size=(n, p))
+        return Moments.from_rows(Z @ G.T + np.sqrt(psi) * rng.normal(size=(n, d)))
+
+    return moments(None), [moments(j) for j in range(p)], psi, G
+
+
+@pytest.mark.parametrize(("p", "d"), [(3, 9), (4, 10), (6, 30)])
+def test_exact_moments_give_the_noise_of_each_sensor(p, d):
+    control, others, psi, _ = noisy(p, d, None, 3, factor=10.0)
+    found = sensor_noise(control, others, p)
+    assert found.unevenness > 1
+    np.testing.assert_allclose(found.variance, psi, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("p", "d", "n"), [(5, 50, 300), (5, 50, 2000), (8, 16, 2000)])
+def test_the_noise_of_each_sensor_is_found_within_its_error(p, d, n):
+    off = []
+    for seed in range(4):
+        control, others, psi, _ = noisy(p, d, n, seed)
+        found = sensor_noise(control, others, p)
+        assert found.unevenness > 1
+        off.append(np.std(np.log(found.variance / psi)))
+    assert np.median(off) < (2.0 if d >= 5 * p else 15.0) * np.sqrt(2 / (n * (p + 1)))
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 8), (1500, 12), (300, 60)])
+def test_equal_noise_is_seldom_taken_for_unequal(n, d):
+    fired = 0
+    for seed in range(30):
+        control, others, _, _ = noisy(5, d, n, 1000 + seed, factor=1.0)
+        fired += sensor_noise(control, others, 5).unevenness > 1
+    assert fired <= 1
+
+
+def test_the_leading_space_is_that_of_the_latents_whatever_the_noise():
+    control, others, _, G = noisy(5, 20, 4000, 0)
+    client = jc.Client.from_moments(
+        "lab",
+        control=control,
+        interventions={f"z{j}": m for j, m in enumerate(others)},
+        n_latent=5,
+    )
+    spectrum = noise_model(client)
+    assert spectrum.scale is not None
+    # Reduced to the leading space, the control is that of the latents, without noise.
+    reduced = spectrum.project(client.control_second_moment())
+    B = spectrum.basis.T @ G
+    error = np.linalg.norm(reduced - B @ B.T) / np.linalg.norm(B @ B.T)
+    assert error < 4 * np.sqrt(5 / 4000)
+
+
+# -- the number of latents ------------------------------------------------------------------------
 
 
 def rows_of(
@@ -70,29 +202,11 @@ def test_copied_columns_are_no_latents_and_do_not_hide_the_noise(copies):
     assert 4 <= client.n_latent <= 4 + copies
 
 
-def exact(latents: int, labels: int, features: int, noise: float, seed: int) -> jc.Client:
-    rng = np.random.default_rng(seed)
-    G = rng.normal(size=(features, latents))
-
-    def covariance(target: int | None = None) -> np.ndarray:
-        variances = np.ones(latents)
-        if target is not None:
-            variances[target] = 4.0
-        return (G * variances) @ G.T + noise * np.eye(features)
-
-    return jc.Client.from_covariances(
-        "lab",
-        observational=covariance(),
-        interventions={f"z{j}": covariance(j) for j in range(labels)},
-        n_samples=None,
-    )
-
-
 @given(st.integers(1, 5), st.integers(0, 3), st.integers(2, 5), st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_exact_moments_give_the_true_number(noise, labels, unlabelled, spare, seed):
     latents = labels + unlabelled
-    client = exact(latents, labels, latents + spare, noise, seed)
+    client, _ = exact(latents, labels, latents + spare, noise, seed)
     assert client.n_latent == latents
     assert client.counted.reason == ("noise" if noise else "rank")
 
@@ -160,7 +274,7 @@ def test_too_few_rows_for_the_visible_directions_leave_the_number_of_labels():
 
 
 def test_a_direction_that_the_control_lacks_is_no_latent():
-    client = exact(4, 4, 8, 0.0, 0)
+    client, _ = exact(4, 4, 8, 0.0, 0)
     label, (m,) = next(iter(client.interventions.items()))
     odd = {**client.interventions, label: Moments(None, m.mean, m.covariance + np.eye(8))}
     again = jc.Client.from_moments("lab", control=client.control, interventions=odd)
@@ -180,7 +294,7 @@ def test_a_given_number_is_kept_whatever_the_features_show():
 
 
 def test_precisions_of_low_rank_give_their_rank():
-    client = exact(5, 3, 8, 0.0, 0)
+    client, _ = exact(5, 3, 8, 0.0, 0)
     inverse = [np.linalg.pinv(client.control.covariance, rcond=1e-10)]
     inverse += [np.linalg.pinv(m.covariance, rcond=1e-10) for (m,) in client.interventions.values()]
     again = jc.Client.from_precisions(

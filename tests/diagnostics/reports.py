@@ -1,0 +1,23 @@
+"""What the checks say of a client."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.diagnostics import check_client
+
+Rows = dict[str, np.ndarray]
+
+
+def client(control: np.ndarray, regimes: Rows, **asked: object) -> jc.Client:
+    return jc.Client.from_samples("lab", observational=control, interventions=regimes, **asked)
+
+
+def checks(one: jc.Client) -> dict[str, list[Finding]]:
+    """The findings of the checks by name."""
+    by_check: dict[str, list[Finding]] = {}
+    for finding in check_client(one).findings:
+        by_check.setdefault(finding.check, []).append(finding)
+    return by_check
