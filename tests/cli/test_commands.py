@@ -56,7 +56,7 @@ def test_an_interruption_exits_130(monkeypatch, study, capsys):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jigsaw_crl.study.read_any", interrupted)
+    monkeypatch.setattr("jigsaw_crl.study.read_study", interrupted)
     assert cli.run(["check", str(study)]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -65,7 +65,7 @@ def test_a_defect_is_not_hidden(monkeypatch, study):
     def defect(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("jigsaw_crl.study.read_any", defect)
+    monkeypatch.setattr("jigsaw_crl.study.read_study", defect)
     with pytest.raises(ZeroDivisionError):
         cli.run(["check", str(study)])
 

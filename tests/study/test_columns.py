@@ -85,9 +85,9 @@ def test_every_column_is_the_regime_a_feature_or_ignored(columns, data):
     reading = Reading.of(None, name="lab", regime=regime, ignore=unwanted)
     if set(text) | set(unwanted) == set(others):
         with pytest.raises(InputError, match="no numeric column"):
-            choose_columns(reading, columns, not_numbers=not_numbers)
+            choose_columns(reading, columns, iter, not_numbers=not_numbers)
         return
-    table = choose_columns(reading, columns, not_numbers=not_numbers)
+    table = choose_columns(reading, columns, iter, not_numbers=not_numbers)
     assert set(table.ignored) == set(text) | set(unwanted)
     assert table.features == tuple(c for c in columns if c != regime and c not in table.ignored)
 

@@ -22,7 +22,7 @@ def chunk_of(regimes: list[str], codes: np.ndarray, rows: np.ndarray) -> Chunk:
 
 def read(chunks: list[Chunk]) -> jc.Client:
     reading = Reading.of(None, name="lab-1")
-    found = read_table(Table(reading, ("x1", "x2"), lambda: iter(chunks)))
+    found = read_table(Table(reading, ("x1", "x2"), lambda _: iter(chunks)))
     raise_all(reading.problems, client="lab-1")
     return found[0]
 

@@ -272,11 +272,11 @@ class _Table:
         self.reading = reading
         assert reading.path is not None
         with open_data(reading.path) as data:
-            table = table_of(data, reading).without_codes()
+            table = table_of(data, reading)
             self.ignored = {**table.ignored, **mixed}
             if is_wide(len(table.features), reading):
                 return
-            collected = collect(table, None)
+            collected = collect(table)
         first, others_of = collected.moments()
         _, constant, ignored = collected.used(varying_columns(first, others_of), self.ignored)
         self.ignored = {**dict.fromkeys(constant, "constant"), **ignored}

@@ -11,6 +11,7 @@ earlier moments.
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Batch, Incomplete, Moments
-from jigsaw_crl.study.archive import Arrays, texts_of
+from jigsaw_crl.study.archive import Arrays, read_arrays, texts_of
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import check_width
@@ -196,22 +197,24 @@ def _header_of(m: Moments) -> RegimeHeader:
     )
 
 
-def is_moments_file(names: set[str]) -> bool:
-    """Does an archive with these arrays look like a moments file?"""
-    return names >= {"header", "mean", "covariance"}
+def is_moments_file(data: DataFile) -> bool:
+    """Is it an archive with the arrays of a moments file?"""
+    if data.handle is None or data.path.suffix.casefold() != ".npz":
+        return False
+    try:
+        with zipfile.ZipFile(data.from_start()) as archive:
+            return {"header.npy", "mean.npy", "covariance.npy"} <= set(archive.namelist())
+    except Exception:
+        # zipfile raises many types for a broken archive, which the reader of rows explains.
+        return False
 
 
-def read_moments(data: DataFile, given: Arrays, reading: Reading) -> Client:
+def read_moments(data: DataFile, reading: Reading) -> Client:
     """A client from its moments file; header and arrays are checked.
 
-    Parameters
-    ----------
-    data : DataFile
-    given : mapping of str to array
-    reading : Reading
-        Of which the client's name and number of latents come before those of the file.
+    The client's name and number of latents are those of the reading, if it has them.
     """
-    client = reading.name or None
+    client, given = reading.name or None, read_arrays(data, reading)
     fail = partial(InputError, remedy=MomentsHeader.remedy, client=client, path=data.path)
     held, arrays = given["header"], {k: array for k, array in given.items() if k != "header"}
     if held.dtype.kind != "U" or held.shape != () or held.nbytes > LARGEST_HEADER:
