@@ -45,8 +45,9 @@ def test_the_draft_reads_tables_that_are_written_in_different_ways(messy: Path) 
     drafted = tomllib.loads((messy / "study.toml").read_text())
     assert set(drafted["ignore"]) == {"firmware", "time", "ticket", "operator"}
     assert drafted["rename"] == {"PUMP": "pump", "Valve": "valve"}
-    north, south, west = (drafted["clients"].get(x, {}) for x in ("north", "south", "west"))
-    assert (north["na"], north["missing"]) == (["-9999", "Bad Input"], "drop")
+    south, west = (drafted["clients"].get(x, {}) for x in ("south", "west"))
+    assert (drafted["na"], drafted["missing"]) == (["-9999", "Bad Input"], "drop")
+    assert "(north: 16 of 600 rows)" in (messy / "study.toml").read_text()
     named = (south["regime"], south["control"], south["rename"])
     assert named == ("Mode", "Baseline", {"baseline": "Baseline"})
     assert (west["regime"], west["control"]) == ("arm", "none")

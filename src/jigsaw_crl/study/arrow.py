@@ -259,6 +259,11 @@ def _check_sizes(metadata: Any, size: int, reading: Reading) -> None:
 # -- tables in memory ---------------------------------------------------------------------------
 
 
+def excel_table(data: DataFile, reading: Reading) -> Table:
+    """The first sheet of an Excel file."""
+    return frame_table(excel_sheet(data, reading), reading)
+
+
 def excel_sheet(data: DataFile, reading: Reading) -> Any:
     """The first sheet of an Excel file as a data frame, which pandas reads as a whole."""
     # Imported here because pandas takes half a second to load.

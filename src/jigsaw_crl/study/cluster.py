@@ -26,16 +26,11 @@ from jigsaw_crl.study.table import Table
 PATIENCE = 10
 
 
-def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Collected:
+def collect_on_cluster(table: Table, along: Along | None) -> Collected:
     """What the rows of a folder of Parquet files give, each file read by a worker.
 
-    Parameters
-    ----------
-    cluster : str or distributed.Client
-        Address of the scheduler, such as ``"tcp://10.0.0.1:8786"``, or a connected client.
-    table : Table
-        Its path is a folder that every worker has under the same path.
-    along : Along or None
+    The cluster of its reading is the address of the scheduler, such as ``"tcp://10.0.0.1:8786"``,
+    or a connected client. Every worker has the folder under the same path.
     """
     reading = table.reading
     asked = {"trim": reading.trim, "group": reading.group, "fill-missing": reading.missing == "em"}
@@ -47,8 +42,8 @@ def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Colle
             )
     if reading.path is None or not reading.path.is_dir():
         raise reading.fail("a cluster reduces a folder of Parquet files", "Name the folder.")
-    with _connected(cluster) as connection:
-        shared: Any = (replace(table, parts=()), along)
+    with _connected(reading.cluster) as connection:
+        shared: Any = (replace(table, reading=reading.but(cluster=None), parts=()), along)
         if along is not None:
             # Directions take megabytes: they are sent once to each worker, not with each file.
             (shared,) = connection.scatter([shared], broadcast=True, hash=False)

@@ -14,7 +14,7 @@ from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.collected import is_wide
-from jigsaw_crl.study.data_file import fits
+from jigsaw_crl.study.data_file import DataFile, fits
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import Chunk, Table, choose_columns, chunk_rows, is_sparse
 
@@ -22,7 +22,7 @@ from jigsaw_crl.study.table import Chunk, Table, choose_columns, chunk_rows, is_
 REGIME = "perturbation"
 
 
-def h5ad_table(path: Path, reading: Reading) -> Table:
+def h5ad_table(file: DataFile, reading: Reading) -> Table:
     """Rows of an AnnData file, read in chunks.
 
     Sparse matrices become dense chunk by chunk; those of wide tables stay sparse.
@@ -30,6 +30,8 @@ def h5ad_table(path: Path, reading: Reading) -> Table:
     # Imported here because pandas takes half a second to load.
     import pandas as pd
 
+    # anndata opens files by their path alone.
+    path = file.path
     data = _open(path, reading)
     with closing(data.file):
         names, obs = [str(v) for v in data.var_names], data.obs

@@ -38,7 +38,15 @@ from jigsaw_crl.study.problems import raise_all
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad", ".xlsx")
+# The reader of each format: imported when it is used, because of what it loads.
+READERS = {
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), "jigsaw_crl.study.delimited:csv_table"),
+    ".parquet": "jigsaw_crl.study.arrow:parquet_table",
+    ".npz": "jigsaw_crl.study.archive:npz_table",
+    ".h5ad": "jigsaw_crl.study.h5ad:h5ad_table",
+    ".xlsx": "jigsaw_crl.study.arrow:excel_table",
+}
+ENDINGS = tuple(READERS)
 # Tables of programs that are not read; such a file in a study's folder is probably a client.
 OTHER_TABLES = (".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
 # Other words for fields, by the field that is meant.
@@ -128,6 +136,8 @@ class Reading(_Client):
         Refuse a renamed value, or a column to ignore, that does not occur.
     reduction : Reduction or None
         Directions along which rows are read, if they are known before.
+    cluster : str, distributed.Client or None
+        Dask cluster whose workers read the files of a folder.
     problems : list of InputError
         What is wrong and was passed over, to find further problems.
     """
@@ -137,6 +147,7 @@ class Reading(_Client):
     strict_rename: bool = False
     strict_ignore: bool = True
     reduction: Reduction | None = None
+    cluster: Any = None
     problems: list[Any] = Field(default_factory=list)
 
     @classmethod
@@ -168,9 +179,7 @@ class Reading(_Client):
             return self.name
         name = self.path.name
         if not self.path.is_dir():
-            folded = name.casefold()
-            ending = max((e for e in ENDINGS if folded.endswith(e)), key=len, default="")
-            name = name[: len(name) - len(ending)]
+            name = name[: len(name) - len(ending_of(self.path))]
         return name.removesuffix(".moments") or name
 
     def columns(self, default: str = "regime") -> dict[str, str]:
@@ -189,6 +198,12 @@ class Reading(_Client):
     def note(self, what: str, remedy: str, regime: str | None = None) -> None:
         """Keep a problem; reading goes on, as if it were corrected, to find further ones."""
         self.problems.append(self.fail(what, remedy, regime))
+
+
+def ending_of(path: Path) -> str:
+    """Which of the endings that are read a file has; empty if it has another."""
+    folded = path.name.casefold()
+    return max((ending for ending in ENDINGS if folded.endswith(ending)), key=len, default="")
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

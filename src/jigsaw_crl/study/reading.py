@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
@@ -15,21 +15,22 @@ from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import Client, NoiseGiven
 from jigsaw_crl.moments.preparing import Missing
-from jigsaw_crl.study.archive import npz_table
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import Study
 from jigsaw_crl.study.manifest import (
     ENDINGS,
     MANIFEST,
+    READERS,
     Described,
     Reading,
     describe,
     describe_one,
+    ending_of,
     is_partitioned,
 )
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.problems import parts_of, raise_all
-from jigsaw_crl.study.regimes import Collect, collect, read_table
+from jigsaw_crl.study.regimes import read_table
 from jigsaw_crl.study.table import Table, quoted, warn_of_ignored
 
 # Spoilt columns after which a file is not read again.
@@ -178,18 +179,12 @@ def read_study(
     return replace(_read_all(described, given), knowledge=described.knowledge)
 
 
-def read_one(path: str | Path, *, cluster: Any = None, **asked: Any) -> Study:
+def read_one(path: str | Path, **asked: Any) -> Study:
     """The study of one client's file, with the findings from reading it.
 
     Keywords are those of `read_client`, and `reduction`: directions along which rows are read.
     """
-    collecting: Collect = collect
-    if cluster is not None:
-        # Imported here for start-up time: it loads pyarrow.
-        from jigsaw_crl.study.cluster import collect_on_cluster
-
-        collecting = partial(collect_on_cluster, cluster)
-    one = _read_all(describe_one(Path(path), _given(**asked)), collecting=collecting)
+    one = _read_all(describe_one(Path(path), _given(**asked)))
     return replace(one, name=one.clients[0].name)
 
 
@@ -221,27 +216,11 @@ def _given(**asked: Any) -> dict[str, Any]:
 
 
 def table_of(data: DataFile, reading: Reading) -> Table:
-    """The rows of a client's file, by its ending; readers are imported for their own formats."""
-    folded = data.path.name.casefold()
-    if data.handle is None or folded.endswith(".parquet"):
-        from jigsaw_crl.study.arrow import parquet_table
-
-        return parquet_table(data, reading)
-    if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        from jigsaw_crl.study.delimited import csv_table
-
-        return csv_table(data, reading)
-    if folded.endswith(".npz"):
-        return npz_table(data, reading)
-    if folded.endswith(".h5ad"):
-        from jigsaw_crl.study.h5ad import h5ad_table
-
-        # anndata opens files by their path alone.
-        return h5ad_table(data.path, reading)
-    if folded.endswith(".xlsx"):
-        from jigsaw_crl.study.arrow import excel_sheet, frame_table
-
-        return frame_table(excel_sheet(data, reading), reading)
+    """The rows of a client's file, by its ending."""
+    ending = ".parquet" if data.handle is None else ending_of(data.path)
+    if ending:
+        table: Table = resolve_name(READERS[ending])(data, reading)
+        return table
     raise InputError(
         f"a client's file cannot end in {data.path.suffix!r}"
         if data.path.suffix
@@ -251,9 +230,7 @@ def table_of(data: DataFile, reading: Reading) -> Table:
     )
 
 
-def _read_all(
-    described: Described, path: Path | None = None, *, collecting: Collect = collect
-) -> Study:
+def _read_all(described: Described, path: Path | None = None) -> Study:
     """Read the clients that are described; all their problems are one error.
 
     With a path they are all clients of the study that is there, and what is said of it must fit.
@@ -268,7 +245,7 @@ def _read_all(
             with open_data(reading.path) as data:
                 # The file is opened once, for the hash and for the rows.
                 sha256 = data.sha256()
-                client, found, absent = _read(data, reading, collecting)
+                client, found, absent = _read(data, reading)
             clients.append(client)
             findings += found
             lacking.append(set(absent))
@@ -298,9 +275,7 @@ def _read_all(
         raise error.located(path=path) from None
 
 
-def _read(
-    data: DataFile, reading: Reading, collecting: Collect
-) -> tuple[Client, list[Finding], tuple[str, ...]]:
+def _read(data: DataFile, reading: Reading) -> tuple[Client, list[Finding], tuple[str, ...]]:
     """One client, findings, and columns to ignore that it lacks."""
     if is_moments_file(data):
         return read_moments(data, reading), [], ()
@@ -308,7 +283,7 @@ def _read(
     while True:
         try:
             table = table_of(data, reading)
-            return *read_table(table, collecting), table.lacking
+            return *read_table(table), table.lacking
         except InputError as error:
             column = getattr(error, "column", None)
             if column is None or len(spoilt) == MOST_SPOILT:

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,18 +37,19 @@ FEWEST_ROWS = 2
 
 
 def collect(table: Table, along: Along | None = None, first: FirstRead | None = None) -> Collected:
-    """Read all rows of a table in this process."""
+    """Read all rows of a table, in this process or on a cluster."""
+    if table.reading.cluster is not None and first is None:
+        # Imported here for start-up time: it loads pyarrow.
+        from jigsaw_crl.study.cluster import collect_on_cluster
+
+        return collect_on_cluster(table, along)
     collected = Collected(table.features, table.reading, along=along, first=first)
     for chunk in table.chunks():
         collected.add(chunk)
     return collected.finish()
 
 
-# Reads all rows of a table, along directions if they are given.
-Collect = Callable[[Table, Along | None], Collected]
-
-
-def read_table(table: Table, collecting: Collect = collect) -> tuple[Client, list[Finding]]:
+def read_table(table: Table) -> tuple[Client, list[Finding]]:
     """The client of a whole table, and findings; raises what leaves no client.
 
     Problems of single rows are noted: the client is without these rows, and serves to find further
@@ -66,7 +67,7 @@ def read_table(table: Table, collecting: Collect = collect) -> tuple[Client, lis
         kept, constant, ignored = looked.used(~first.constant(), table.ignored)
         found = first.reduction(kept)
         along = Along(found, found.select(kept), ignored, constant)
-    collected = collecting(table, along)
+    collected = collect(table, along)
     spoilt = collected.problems()
     try:
         client, findings = _client(table, collected, along)
