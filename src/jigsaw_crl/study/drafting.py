@@ -377,8 +377,9 @@ def _drafted(tables: Sequence[_Table], said: Mapping[str, Any]) -> dict[str, Any
                 clients[client].setdefault(key, value)
     codes = sorted({code for t in tables for code in t.reading.na})
     missing = {t.reading.missing for t in tables if "missing" not in t.said} - {"refuse"}
-    found: dict[str, Any] = {"na": codes, "missing": next(iter(missing), "")}
-    top = {**{key: value for key, value in found.items() if value}, **top}
+    for key, value in (("na", codes), ("missing", next(iter(missing), ""))):
+        if value:
+            top.setdefault(key, value)
     why = {column: reason for t in reversed(tables) for column, reason in t.ignored.items()}
     why = {column: "" if reason == ON_REQUEST else reason for column, reason in why.items()}
     agreed = [c for c in why if all(c in t.ignored for t in tables if c in t.columns)]
@@ -395,7 +396,7 @@ def _drafted(tables: Sequence[_Table], said: Mapping[str, Any]) -> dict[str, Any
         if twins:
             own["rename"] = {**twins, **own.get("rename", {})}
         for column, about in t.columns.items():
-            unit = _BRACKETS.search(column) or _UNIT.search(column)
+            unit = _BRACKETS.search(column) or _UNIT.search(column.strip())
             if unit and about.is_number and column not in t.ignored:
                 units[column] = unit.group(1).strip()
     for key, drafted in (("units", units), ("rename", _renames(tables))):

@@ -265,6 +265,8 @@ class RowNumbers:
             if expected >= EXPECTED_PAIRS or named:
                 out[self.features[i]] = IDENTIFIER
         for i in self.rising.tolist():
-            if max((rises[i] for _, _, rises in self.runs.values()), default=0) >= FEWEST_RISES:
+            rises = max((rises[i] for _, _, rises in self.runs.values()), default=0)
+            # The number of a batch or a shift rises once in many rows.
+            if rises >= (1 if _NAMES.search(self.features[i]) else FEWEST_RISES):
                 out[self.features[i]] = RISING
         return out
