@@ -3,6 +3,7 @@ without waiting, and nothing outside the data is read."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Callable
@@ -84,6 +85,15 @@ def test_a_table_in_too_many_parts_is_refused(tmp_path, monkeypatch):
     parquet(good(), tmp_path / "x.parquet")
     with open_data(tmp_path) as data, pytest.raises(jc.InputError, match="more than 3 entries"):
         parquet_table(data, Reading.of(tmp_path))
+
+
+def test_the_hash_is_of_the_bytes_that_are_read_even_if_the_file_is_replaced(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(b"old")
+    with open_data(path) as data:
+        (tmp_path / "other").write_bytes(b"new")
+        (tmp_path / "other").replace(path)
+        assert data.sha256() == hashlib.sha256(data.from_start().read()).hexdigest()
 
 
 # -- AnnData ----------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import collected, merge_clients, write_moments
+from jigsaw_crl.study import collected, merge_clients
 
-from .tables import assert_same, client_of, frame_of, regimes_of
+from .tables import assert_same, frame_of, regimes_of
 
 
 def table() -> pd.DataFrame:
@@ -149,11 +149,6 @@ def test_a_partitioned_folder_may_give_the_batch(tmp_path):
     assert_same_batches(client, expected())
 
 
-def test_a_moments_file_keeps_batches(tmp_path):
-    path = write_moments(expected(), tmp_path / "lab-1.moments.npz")
-    assert_same_batches(jc.read_client(path), expected())
-
-
 def test_rows_of_known_and_new_batches_are_added_to_a_moments_file(tmp_path):
     frame = table()
     half = np.arange(len(frame)) % 2 == 0
@@ -166,8 +161,6 @@ def test_rows_of_known_and_new_batches_are_added_to_a_moments_file(tmp_path):
     (a,), (b,) = merged.interventions["pump"], whole.interventions["pump"]
     assert a.n == b.n
     np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-10, atol=1e-12)
-    with pytest.raises(jc.InputError, match="only one of the two has batches"):
-        merge_clients(whole, client_of(regimes_of(seed=1)))
 
 
 def test_decimal_numbers_are_no_batches():

@@ -19,7 +19,7 @@ from .tables import assert_same, frame_of, read_with_findings, regimes_of
     [
         ("ticket", lambda rng, n: rng.permutation(5 * n)[:n]),
         ("sample_id", lambda rng, n: rng.choice(10**9, n, replace=False)),
-        ("batch_no", lambda rng, n: np.arange(n) // 100),
+        ("batch_no", lambda _, n: np.arange(n) // 100),
     ],
 )
 def test_an_identifier_is_named_and_not_used(name, ids, tmp_path, reference, capsys):

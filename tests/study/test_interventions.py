@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import merge_clients, read_study, write_moments
+from jigsaw_crl.study import read_study, write_moments
 
 from ..client.builders import from_covariances, from_moments, from_precisions, from_samples
 from .tables import frame_of, regimes_of, write_table
@@ -133,11 +133,3 @@ def test_a_moments_file_keeps_the_kind(tmp_path):
     path = write_moments(some, tmp_path / "a.moments.npz")
     assert jc.read_client(path).hard == {client.labels[1]}
     assert jc.read_client(path, interventions="soft").hard == frozenset()
-
-
-def test_rows_of_another_kind_are_not_added_to_moments():
-    first, second = (jc.Client.from_table(frame_of(regimes_of(seed=s)), name="a") for s in (1, 2))
-    both = merge_clients(first.with_interventions("hard"), second.with_interventions("hard"))
-    assert both.hard == set(first.labels)
-    with pytest.raises(jc.InputError, match="hard in one part of the rows and soft in the other"):
-        merge_clients(first.with_interventions("hard"), second)

@@ -44,18 +44,6 @@ def test_any_chunks_of_mixed_rows_give_the_same_client(data):
     assert_same(read(chunks), expected)
 
 
-def test_errors_count_rows_over_all_chunks():
-    rows = np.ones((10, 2))
-    good, bad = chunk_of(["control"], np.zeros(10, dtype=int), rows), rows.copy()
-    bad[3, 1] = np.nan
-    with pytest.raises(jc.InputError, match="missing in column 'x2', row 14"):
-        read([good, chunk_of(["control"], np.zeros(10, dtype=int), bad)])
-    codes = np.zeros(10, dtype=int)
-    codes[6] = -1
-    with pytest.raises(jc.InputError, match="row 17 has no regime"):
-        read([good, chunk_of(["control"], codes, rows)])
-
-
 @pytest.mark.parametrize("usual", ["normal", "reference", "NT", "untreated"])
 def test_a_usual_name_of_the_control_is_suggested(usual):
     chunk = chunk_of(

@@ -146,16 +146,6 @@ def test_rows_of_sparse_matrices_with_bad_values_are_counted_and_left_out():
 # -- moments files ---------------------------------------------------------------------------------
 
 
-def test_a_moments_file_keeps_the_directions(tmp_path, regimes):
-    client = client_from(regimes)
-    again = jc.read_client(write_moments(client, tmp_path / "lab-1.moments.npz"))
-    assert again.columns == client.columns
-    np.testing.assert_array_equal(again.reduction.matrix, client.reduction.matrix)
-    own, other = (jc.recover_fragment(c) for c in (again, client))
-    np.testing.assert_array_equal(own.evidence, other.evidence)
-    np.testing.assert_allclose(own.basis, other.basis, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.slow
 def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
     first, second = frame[::2], frame[1::2]

@@ -33,7 +33,7 @@ from jigsaw_crl.client.client import CONTROL
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.preparing import MOST_TRIMMED, RowOptions
 from jigsaw_crl.study.data_file import files_below
-from jigsaw_crl.study.problems import raise_all
+from jigsaw_crl.study.problems import raise_all, shortened
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
@@ -192,7 +192,8 @@ class Reading(_Client):
         return self.but(path=path, name=self.client)
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
-        """The error about this table."""
+        """The error about this table; a name in it may be of any length."""
+        what = shortened(what, 2_000)
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
 
     def note(self, what: str, remedy: str, regime: str | None = None) -> None:
@@ -247,8 +248,7 @@ def _explained(document: dict[str, Any], place: tuple[Any, ...], unknown: bool) 
         return f"clients.{key} is not a table", remedy
     if not unknown:
         text = str(value).lower() if isinstance(value, bool) else repr(value)
-        text = text if len(text) <= 60 else f"{text[:59]}…"
-        return f"{where}: the field {key!r} is {text}", f"Write {known[key]}."
+        return f"{where}: the field {key!r} is {shortened(text, 60)}", f"Write {known[key]}."
     folded = key.strip().casefold().replace("-", "_")
     meant = next((field for field, words in _MEANT.items() if folded in words), key)
     fields = f"The fields are {', '.join(known)}."
@@ -411,12 +411,13 @@ def _file_of(name: str, file: str | None, folder: Path, found: list[Path], manif
     inside = os.path.normpath(file)
     if os.path.isabs(inside) or inside.split(os.sep)[0] == os.pardir:
         raise fail(
-            f"the manifest's file {file!r} lies outside the study's folder",
+            f"the manifest's file {file[:200]!r} lies outside the study's folder",
             "Move it into the folder, or put a link to it there.",
         )
-    if not (folder / file).exists():
+    # Unlike a method of the path, this takes any text, however long.
+    if not os.path.exists(folder / file):
         raise fail(
-            f"the manifest's file {file!r} does not exist",
+            f"the manifest's file {file[:200]!r} does not exist",
             "Paths are relative to the manifest; delete this table if the site left.",
         )
     return folder / file
