@@ -52,15 +52,6 @@ def test_a_variable_can_be_ignored(tmp_path):
         jc.read_client(path, ignore=["7"])
 
 
-def test_the_column_that_holds_the_control_is_suggested(tmp_path):
-    regimes = regimes_of(20)
-    names = np.repeat(list(regimes), [len(x) for x in regimes.values()])
-    obs = pd.DataFrame({"plate": "p", "guide": names}, index=[str(i) for i in range(len(names))])
-    write_obs(tmp_path / "a.h5ad", np.vstack(list(regimes.values())), obs)
-    with pytest.raises(jc.InputError, match=r"no column 'perturbation'.* Is it 'guide'"):
-        jc.read_client(tmp_path / "a.h5ad")
-
-
 def _screen(path: Path, control: str) -> Path:
     regimes = regimes_of(20)
     names = np.repeat([control, "pump", "valve"], [len(x) for x in regimes.values()])
