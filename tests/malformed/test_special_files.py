@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from jigsaw_crl.study.arrow import parquet_table
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.manifest import Reading
 
+from ..study.tables import write_h5ad
 from .tables import csv, good, parquet
 
 
@@ -100,18 +100,8 @@ def test_the_hash_is_of_the_bytes_that_are_read_even_if_the_file_is_replaced(tmp
 
 
 def _h5ad(path: Path) -> Path:
-    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
-    import pandas as pd
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        obs = pd.DataFrame(
-            {"perturbation": np.repeat(["control", "a", "b"], 20)},
-            index=[str(i) for i in range(60)],
-        )
-        rows = np.random.default_rng(0).normal(size=(60, 3))
-        anndata.AnnData(rows, obs=obs).write_h5ad(path)
-    return path
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    return write_h5ad(path, rows, perturbation=np.repeat(["control", "a", "b"], 20))
 
 
 def _external(file: object) -> None:

@@ -271,24 +271,16 @@ def _explained(document: dict[str, Any], place: tuple[Any, ...], unknown: bool) 
 class Described:
     """A study before its clients are read.
 
-    Name, how each client is read, permitted labels, kinds for all, tables in its folder that are
-    not read, and what is known before the data.
+    Name, how each client is read, permitted labels, kinds for all, findings about tables in its
+    folder that are not read, and what is known before the data.
     """
 
     name: str
     clients: tuple[Reading, ...]
     labels: tuple[str, ...] | None = None
     interventions: Kinds | None = None
-    skipped: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     knowledge: Knowledge = NOTHING
-
-    def findings(self) -> list[Finding]:
-        """A finding for each table that is not read."""
-        remedy = f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}."
-        what = "is not read: the file's format is not supported"
-        return [
-            Finding("skipped-file", "warning", f"{name!r} {what}", remedy) for name in self.skipped
-        ]
 
 
 def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -> Described:
@@ -306,7 +298,7 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
         if file.exists():
             manifest = read_manifest(file)
         found = client_files(folder)
-        skipped = tuple(sorted(p.name for p in folder.iterdir() if _ends(p, OTHER_TABLES)))
+        skipped = sorted(p.name for p in folder.iterdir() if _ends(p, OTHER_TABLES))
     # The kind of all interventions is the study's, which a client's own word follows.
     kinds, tables = manifest.get("interventions"), manifest.get("clients", {})
     common = {key: x for key, x in manifest.items() if key in _CLIENT and key != "interventions"}
@@ -332,12 +324,14 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
             path=path,
         )
     labels = manifest.get("labels")
+    what = "is not read: the file's format is not supported"
+    remedy = f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}."
     return Described(
         manifest["name"],
         tuple(clients),
         None if labels is None else tuple(map(normal_label, labels)),
         kinds,
-        skipped,
+        tuple(Finding("skipped-file", "warning", f"{x!r} {what}", remedy) for x in skipped),
         manifest.get("knowledge", NOTHING),
     )
 
@@ -366,7 +360,7 @@ def describe_one(path: Path, given: Mapping[str, Any]) -> Described:
     # A column that is asked for must be there.
     strict = own.strict_ignore or bool(given.get("ignore"))
     own = own.but(strict_ignore=strict, name=given.get("name") or own.name)
-    return replace(described, clients=(own,), skipped=())
+    return replace(described, clients=(own,), findings=())
 
 
 def is_partitioned(folder: Path) -> bool:

@@ -299,39 +299,32 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         () if c.covariates is None else c.covariates.names for c in (earlier, later)
     )
     odd = sorted(set(columns) ^ set(added_columns))
-    for wrong, what, remedy in (
-        (
+    same = "for all rows of a client, or for none."
+    refusals = {
+        "the columns of the two were reduced to different directions": (
             not _same_directions(earlier.reduction, later.reduction),
-            "the columns of the two were reduced to different directions",
             "Add rows with --add-to, which reads them along the earlier directions.",
         ),
-        (
-            set(removed) != set(added_removed),
-            "the covariates differ",
-            "Name the same ones for all rows of a client.",
-        ),
-        (odd, f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."),
-        (
+        "the covariates differ": (set(removed) != set(added_removed), f"Name the same ones {same}"),
+        f"the features differ: {', '.join(odd)[:100]}": (odd, "Merge moments of the same columns."),
+        f"the rows to add are those of client {later.name!r}": (
             earlier.name != later.name,
-            f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
         ),
-        (
+        "only one of the two has batches": (
             bool(earlier.batches) != bool(later.batches),
-            "only one of the two has batches",
-            "Name the batch column for all rows of a client, or for none.",
+            f"Name the batch column {same}",
         ),
-        (
+        "only one of the two has groups": (
             (earlier.control.groups is None) != (later.control.groups is None),
-            "only one of the two has groups",
-            "Name the group column for all rows of a client, or for none.",
+            f"Name the group column {same}",
         ),
-        (
+        "these rows are already in the file": (
             _same_regime(control, added_control),
-            "these rows are already in the file",
             "Add each table once.",
         ),
-    ):
+    }
+    for what, (wrong, remedy) in refusals.items():
         if wrong:
             raise fail(what, remedy)
     position = {f: i for i, f in enumerate(added_columns)}

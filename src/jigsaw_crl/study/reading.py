@@ -236,8 +236,14 @@ def _read_all(described: Described, path: Path | None = None) -> Study:
     With a path they are all clients of the study that is there, and what is said of it must fit.
     Otherwise it is one client, and other clients may have what this one has not.
     """
-    _refuse_two_files_of_one_client(described)
-    clients, findings, lacking = list[Client](), described.findings(), list[set[str]]()
+    files: dict[str, Path | None] = {}
+    for one in described.clients:
+        other = files.setdefault(one.client.casefold(), one.path)
+        if other is not one.path and other is not None and one.path is not None:
+            what = f"{other.name} and {one.path.name} are both files of client {one.client!r}"
+            remedy = "Keep one file per client, or name them in study.toml."
+            raise InputError(what, remedy, path=one.path)
+    clients, findings, lacking = list[Client](), list(described.findings), list[set[str]]()
     sources, fingerprints, problems = dict[str, str](), dict[str, str](), list[InputError]()
     for reading in counted(described.clients, len(described.clients)):
         assert reading.path is not None
@@ -315,19 +321,6 @@ def _as_described(study: Study, described: Described, *, strict: bool) -> Study:
                 meant = f"label {name!r} with a column {other!r}" if what == "up" else repr(name)
                 raise InputError(f"[{what}]: no client has {meant}", "Check the spelling.")
     return replace(study, clients=tuple(clients))
-
-
-def _refuse_two_files_of_one_client(described: Described) -> None:
-    seen: dict[str, Path] = {}
-    for reading in described.clients:
-        path, name = reading.path or Path(), reading.client.casefold()
-        if name in seen:
-            raise InputError(
-                f"{seen[name].name} and {path.name} are both files of client {reading.client!r}",
-                "Keep one file per client, or name them in study.toml.",
-                path=path,
-            )
-        seen[name] = path
 
 
 def _refuse_strangers(client: Client, permitted: Sequence[str] | None, path: Path) -> None:

@@ -30,15 +30,6 @@ from jigsaw_crl.study.table import IDENTIFIER, RISING, Chunk, is_sparse
 
 # Columns that are named with their counts.
 MOST_COLUMNS = 4
-# How to leave out rows with missing values; a table in memory is read from Python only.
-_MISSING = (
-    'Leave such rows out with missing="drop", or the column with ignore=[…]; missing="em" uses the '
-    "values that are there."
-)
-_MISSING_IN_FILE = (
-    'Leave such rows out with --drop-missing (missing = "drop" in study.toml, missing="drop" in '
-    "Python), or the column with --ignore; --fill-missing uses the values that are there."
-)
 # Rises that a column needs in some regime: by chance, one column in 10! (3.6 million) has them.
 FEWEST_RISES = 10
 # Pairs of equal values that are expected by chance, if there is none: one column in e¹⁰ (22,000).
@@ -53,6 +44,16 @@ _NAMES = re.compile(r"(^|[\W_])(id|ids|uid|idx|index|key|serial|no|nr|number)$",
 def ignoring(path: object | None) -> str:
     """How to name columns to ignore; a table in memory is read from Python only."""
     return "ignore=[…]" if path is None else "--ignore"
+
+
+def _without_gaps(path: object | None) -> str:
+    """How to leave out rows with missing values, or to use their other values."""
+    drop, fill = 'missing="drop"', 'missing="em"'
+    if path is not None:
+        drop = f'--drop-missing (missing = "drop" in study.toml, {drop} in Python)'
+        fill = "--fill-missing"
+    with_ignored = f"or the column with {ignoring(path)}; {fill} uses the values that are there."
+    return f"Leave such rows out with {drop}, {with_ignored}"
 
 
 @dataclass
@@ -162,7 +163,7 @@ class BadRows:
                 what = f"the value {fault.value:.3g} in {where} is too large"
                 remedy = "Rescale the column."
             elif kind == "missing":
-                remedy = _MISSING if path is None else _MISSING_IN_FILE
+                remedy = _without_gaps(path)
                 empty = [name for name, n in fault.columns.items() if n == self.n_rows]
                 if empty:
                     named = few((repr(name) for name in empty), MOST_COLUMNS)
