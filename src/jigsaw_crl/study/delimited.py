@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from jigsaw_crl.base.files import readable
+from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.study.arrow import NULLS, chunks_of, unreadable
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.manifest import Reading
@@ -151,6 +152,12 @@ def _head(data: DataFile, reading: Reading) -> _Head:
     if not complete:
         # The last line may end in the middle.
         del sample[-1:]
+    if sample and len(sample[0]) > len(header):
+        raise reading.fail(
+            f"the first line names {pluralise(len(header), 'column')}, and the next has "
+            f"{len(sample[0])} values",
+            "Name every column, and delete lines above these names.",
+        )
     columns = {
         name: [line[i].strip() for line in sample if i < len(line)] for i, name in enumerate(header)
     }
