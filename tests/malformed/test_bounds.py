@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import re
 import struct
 import zipfile
 from collections.abc import Iterable
@@ -21,7 +20,7 @@ from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.delimited import csv_table
 from jigsaw_crl.study.manifest import Reading
 
-from .tables import csv, good, parquet
+from .tables import claim_page, csv, good, parquet
 
 MEGABYTE = 1 << 20
 
@@ -252,13 +251,7 @@ def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
 def test_a_page_that_claims_gigabytes_takes_no_memory(tmp_path, refused):
     from pyarrow import default_memory_pool
 
-    path = parquet(good(), tmp_path / "lab.parquet")
-    data = path.read_bytes()
-    # A page begins with its kind, its size, and its compressed size: numbers of several bytes, of
-    # which the last is below 128.
-    size = re.match(rb"\x15.\x15[\x80-\xff]*.\x15([\x80-\xff]*.)", data[4:], re.DOTALL)
-    huge = b"\xfe\xff\xff\xff\x0f"
-    path.write_bytes(data[: 4 + size.start(1)] + huge + data[4 + size.end(1) :])
+    path = claim_page(parquet(good(), tmp_path / "lab.parquet"))
     before = default_memory_pool().max_memory()
     refused(["check", path], "lab.parquet")
     assert default_memory_pool().max_memory() < before + 100 * MEGABYTE

@@ -12,6 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.study.drafting import draft_manifest
+from tests.malformed.tables import claim_page, parquet
 from tests.study.tables import frame_of, regimes_of
 
 
@@ -161,6 +162,10 @@ def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(
     assert head == "not read yet:"
     (line,) = lines
     assert "it is not clear which column holds the regime ('a' holds x, y; 'b' holds u, v)" in line
+    (tmp_path / "south.csv").unlink()
+    claim_page(parquet(frame, tmp_path / "west.parquet"))
+    assert run(["init", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("west.parquet") == 1
 
 
 def test_a_control_that_only_has_most_rows_is_called_a_guess(

@@ -24,7 +24,6 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.reduction import (
     BLOCK_ROWS,
-    WIDE,
     ColumnSketch,
     Reduction,
     reduce_columns,
@@ -51,11 +50,6 @@ USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "nominal", "none", "non-targeting", "nontargeting",
     "normal", "obs", "observational", "reference", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
-
-
-def is_wide(n_columns: int, reading: Reading) -> bool:
-    """Is a table reduced? Filling in missing values and covariates need all columns."""
-    return n_columns >= WIDE and reading.missing != "em" and not reading.covariates
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,15 +31,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
+from pyarrow import dataset
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.files import readable, write_text
 from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.study.arrow import excel_sheet
-from jigsaw_crl.study.collected import USUAL_CONTROLS, is_wide
+from jigsaw_crl.study.collected import USUAL_CONTROLS
 from jigsaw_crl.study.data_file import DataFile, open_data, parquet_parts
 from jigsaw_crl.study.delimited import csv_texts, is_missing
 from jigsaw_crl.study.manifest import MANIFEST, Reading, describe
@@ -171,9 +171,10 @@ def _looked_at(data: DataFile, reading: Reading) -> dict[str, _Column]:
     """What the columns of a text file, a Parquet table or an Excel sheet hold."""
     found: dict[str, _Column] = {}
     try:
-        for batch, decimal in _batches(data, reading):
-            for name, values in zip(batch.schema.names, batch.columns, strict=True):
-                found.setdefault(name, _Column()).add(values, decimal)
+        with readable(data.path):
+            for batch, decimal in _batches(data, reading):
+                for name, values in zip(batch.schema.names, batch.columns, strict=True):
+                    found.setdefault(name, _Column()).add(values, decimal)
     except pa.ArrowException as error:
         raise reading.fail(f"the file cannot be read ({str(error)[:100]})", "") from None
     return found
@@ -189,12 +190,9 @@ def _batches(data: DataFile, reading: Reading) -> Iterator[tuple[Any, str]]:
         decimal, texts = csv_texts(data, reading)
         yield from ((batch, decimal) for batch in texts)
     else:
-        for path, keys in parquet_parts(data.path) if data.handle is None else [(data.path, {})]:
-            with parquet.ParquetFile(path) as file:
-                for batch in file.iter_batches():
-                    for name, value in keys.items():
-                        batch = batch.append_column(name, pa.repeat(value, len(batch)))
-                    yield batch, "."
+        parts = [data.path] if data.handle else [path for path, _ in parquet_parts(data.path)]
+        whole = dataset.dataset([*map(str, parts)], format="parquet", partitioning="hive")
+        yield from ((batch, ".") for batch in whole.to_batches(use_threads=False))
 
 
 def _cells(column: Any) -> Any:
@@ -265,7 +263,7 @@ class _Table:
         with open_data(self.reading.path) as data:
             table = table_of(data, self.reading)
             self.ignored = {**table.ignored, **unusable}
-            if is_wide(len(table.features), self.reading):
+            if table.is_wide:
                 return
             collected = collect(table)
         first, others_of = collected.moments()
@@ -331,8 +329,8 @@ def draft_manifest(folder: Path) -> Draft:
     finally:
         trial.unlink(missing_ok=True)
     # What the reader says of a table that was not drafted follows from that.
-    known_of = {error.client for error in unread}
-    problems = (*unread, *(p for p in problems if p.client not in known_of))
+    known_of = {place for error in unread for place in (error.client, error.path)}
+    problems = (*unread, *(p for p in problems if not {p.client, p.path} & known_of))
     told = tuple(notes[: bool(guesses)])
     return Draft(text, problems, tuple(t.reading.client for t in tables), told)
 

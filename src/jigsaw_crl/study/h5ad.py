@@ -13,7 +13,6 @@ import numpy as np
 from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.study.collected import is_wide
 from jigsaw_crl.study.data_file import DataFile, fits
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import Chunk, Table, choose_columns, chunk_rows, is_sparse
@@ -48,7 +47,6 @@ def h5ad_table(file: DataFile, reading: Reading) -> Table:
 
     def rows(table: Table) -> Iterator[Chunk]:
         places, step = table.places(names), chunk_rows(len(names))
-        wide = is_wide(len(table.features), reading)
         coded = {
             what: pd.factorize(obs[name]) for what, name in table.reading.columns(REGIME).items()
         }
@@ -59,7 +57,7 @@ def h5ad_table(file: DataFile, reading: Reading) -> Table:
                 with readable(path):
                     rows = data.X[part]
                 if is_sparse(rows):
-                    rows = rows.tocsr() if wide else rows.toarray()
+                    rows = rows.tocsr() if table.is_wide else rows.toarray()
                 own: dict[str, Coded] = {
                     what: (list(map(str, values)), codes[part])
                     for what, (codes, values) in coded.items()

@@ -28,7 +28,7 @@ from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import rounding, varies
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.collected import Along, Collected, FirstRead, is_wide
+from jigsaw_crl.study.collected import Along, Collected, FirstRead
 from jigsaw_crl.study.problems import raise_all
 from jigsaw_crl.study.table import Table, ignored_columns, quoted
 
@@ -59,7 +59,7 @@ def read_table(table: Table) -> tuple[Client, list[Finding]]:
     if reading.reduction is not None:
         table = table.choose(reading.reduction.columns)
         along = Along(reading.reduction, reading.reduction, table.ignored)
-    elif is_wide(len(table.features), reading):
+    elif table.is_wide:
         first = FirstRead(table.features, reading)
         looked = collect(table, first=first)
         raise_all(looked.problems())

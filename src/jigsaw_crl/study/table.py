@@ -15,6 +15,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray, IntArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.reduction import WIDE
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.manifest import Reading
 
@@ -102,6 +103,12 @@ class Table:
     ignored: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
     parts: tuple[Any, ...] = ()
+
+    @property
+    def is_wide(self) -> bool:
+        """Is it reduced? Filling in missing values and covariates need all columns."""
+        reading = self.reading
+        return len(self.features) >= WIDE and reading.missing != "em" and not reading.covariates
 
     def choose(self, features: Sequence[str]) -> Table:
         """The same with these features only, in this order."""
