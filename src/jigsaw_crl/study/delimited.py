@@ -156,8 +156,8 @@ def _head(data: DataFile, reading: Reading) -> _Head:
         raise reading.fail(
             f"the first line names {pluralise(len(header), 'column')}, and the next has "
             f"{len(sample[0])} values",
-            "Name every column, and delete lines above these names. If numbers have decimal commas, "
-            "separate columns by semicolons.",
+            "Name every column, and delete lines above these names. Separate columns by semicolons "
+            "if numbers have decimal commas.",
         )
     columns = {
         name: [line[i].strip() for line in sample if i < len(line)] for i, name in enumerate(header)
