@@ -56,7 +56,7 @@ def test_an_interruption_exits_130(monkeypatch, study, capsys):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jigsaw_crl.study.read_any", interrupted)
+    monkeypatch.setattr("jigsaw_crl.study.read_study", interrupted)
     assert cli.run(["check", str(study)]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -65,7 +65,7 @@ def test_a_defect_is_not_hidden(monkeypatch, study):
     def defect(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("jigsaw_crl.study.read_any", defect)
+    monkeypatch.setattr("jigsaw_crl.study.read_study", defect)
     with pytest.raises(ZeroDivisionError):
         cli.run(["check", str(study)])
 
@@ -125,20 +125,6 @@ def test_check_prints_findings_as_a_table(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "sensor-noise" in out
     assert out.splitlines()[-1] == "All 5 clients can say something about ancestors."
-
-
-def test_moments_can_be_added_to(study, tmp_path, capsys):
-    lines = (study / "client-1.csv").read_text().splitlines()
-    head, rows = lines[0], lines[1:]
-    for day in (0, 1):
-        (tmp_path / f"day-{day}").mkdir()
-        table = tmp_path / f"day-{day}" / "client-1.csv"
-        table.write_text("\n".join([head, *rows[day::2]]) + "\n")
-    first = tmp_path / "m.npz"
-    one = _json(["moments", tmp_path / "day-0/client-1.csv", "-o", first, "--json"], capsys)
-    again = ["moments", tmp_path / "day-1/client-1.csv", "--add-to", first, "-o", first, "--json"]
-    two = _json(again, capsys)
-    assert sum(two["n_samples"].values()) == len(rows) > sum(one["n_samples"].values())
 
 
 def test_the_same_rows_or_another_clients_are_not_added(study, tmp_path, capsys):

@@ -109,6 +109,7 @@ def test_rows_added_to_moments_are_of_the_kind_of_the_earlier_ones(study, tmp_pa
     run(["moments", halves[0], "-o", first, "--interventions", "hard"], capsys)
     run(["moments", halves[1], "-o", both, "--add-to", first], capsys)
     assert jc.read_client(both).hard == set(jc.read_client(table).labels)
+    assert jc.read_client(both).n_samples == jc.read_client(table).n_samples
     again = ["moments", halves[1], "-o", both, "--add-to", first, "--interventions", "soft"]
     assert "hard in one part of the rows" in run(again, capsys, code=2)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
+
+from ..study.tables import write_h5ad
 
 Arrays = dict[str, Any]
 
@@ -183,19 +184,10 @@ def test_a_malformed_moments_file_is_refused(case, moments, tmp_path, refused):
 # -- AnnData ------------------------------------------------------------------------------------
 
 
-def _h5ad(path: Path, **obs: Any) -> Path:
-    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        data = anndata.AnnData(_rows(60), obs=pd.DataFrame(obs, index=[str(i) for i in range(60)]))
-        data.write_h5ad(path)
-    return path
-
-
 def test_a_cell_without_perturbation_is_refused(tmp_path, refused):
     values = np.repeat(["control", "a", "b"], 20).astype(object)
     values[30] = np.nan
-    path = _h5ad(tmp_path / "lab-1.h5ad", perturbation=pd.Categorical(values))
+    path = write_h5ad(tmp_path / "lab-1.h5ad", _rows(60), perturbation=pd.Categorical(values))
     refused(["moments", path, "-o", tmp_path / "o.npz"], "row 31")
 
 

@@ -20,7 +20,7 @@ from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.delimited import csv_table
 from jigsaw_crl.study.manifest import Reading
 
-from .tables import csv, good
+from .tables import claim_page, csv, good, parquet
 
 MEGABYTE = 1 << 20
 
@@ -246,6 +246,15 @@ def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
         for _ in range(100):
             file.write(b"x" * MEGABYTE)
     refused(["check", path], "lab.csv.gz", "longer than 64 MB")
+
+
+def test_a_page_that_claims_gigabytes_takes_no_memory(tmp_path, refused):
+    from pyarrow import default_memory_pool
+
+    path = claim_page(parquet(good(), tmp_path / "lab.parquet"))
+    before = default_memory_pool().max_memory()
+    refused(["check", path], "lab.parquet")
+    assert default_memory_pool().max_memory() < before + 100 * MEGABYTE
 
 
 @pytest.mark.slow

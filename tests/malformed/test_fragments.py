@@ -35,19 +35,6 @@ def _inside(key: str, inner: str, change: Callable[[Any], Any]) -> Callable[[Doc
     return lambda d: {**d, key: {**d[key], inner: change(d[key][inner])}}
 
 
-TEXTS = {
-    "half a file": b'{"format": "jigsaw-crl/fragment", "ver',
-    "binary data": bytes(range(256)) * 4,
-}
-
-
-@pytest.mark.parametrize("case", TEXTS)
-def test_a_file_that_is_not_a_fragment_is_refused(case, tmp_path, refused):
-    path = tmp_path / "lab-1.fragment.json"
-    path.write_bytes(TEXTS[case])
-    refused(["assemble", path, "--out", tmp_path / "out"], "lab-1.fragment.json")
-
-
 # -- results ------------------------------------------------------------------------------------
 
 

@@ -3,8 +3,8 @@ without waiting, and nothing outside the data is read."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from jigsaw_crl.study.arrow import parquet_table
 from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.manifest import Reading
 
+from ..study.tables import write_h5ad
 from .tables import csv, good, parquet
 
 
@@ -86,22 +87,21 @@ def test_a_table_in_too_many_parts_is_refused(tmp_path, monkeypatch):
         parquet_table(data, Reading.of(tmp_path))
 
 
+def test_the_hash_is_of_the_bytes_that_are_read_even_if_the_file_is_replaced(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(b"old")
+    with open_data(path) as data:
+        (tmp_path / "other").write_bytes(b"new")
+        (tmp_path / "other").replace(path)
+        assert data.sha256() == hashlib.sha256(data.from_start().read()).hexdigest()
+
+
 # -- AnnData ----------------------------------------------------------------------------------
 
 
 def _h5ad(path: Path) -> Path:
-    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
-    import pandas as pd
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        obs = pd.DataFrame(
-            {"perturbation": np.repeat(["control", "a", "b"], 20)},
-            index=[str(i) for i in range(60)],
-        )
-        rows = np.random.default_rng(0).normal(size=(60, 3))
-        anndata.AnnData(rows, obs=obs).write_h5ad(path)
-    return path
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    return write_h5ad(path, rows, perturbation=np.repeat(["control", "a", "b"], 20))
 
 
 def _external(file: object) -> None:

@@ -107,6 +107,14 @@ BYTES = {
     "a column named twice": (b"regime,x,x\ncontrol,1,2\na,3,4\n", ("'x'", "twice")),
     "a row that is too short": (b"regime,x,y\ncontrol,1,2\ncontrol,3\na,1,2\n", ("columns",)),
     "a row that is too long": (b"regime,x,y\ncontrol,1,2\ncontrol,3,4,5\na,1,2\n", ("columns",)),
+    "a line above the header": (
+        b"# export of Monday\nregime,x,y\ncontrol,1,2\na,3,4\n",
+        ("first line names 1 column", "3 values", "delete lines above"),
+    ),
+    "a row of units": (
+        b"regime,x\n,\ncontrol,1\ncontrol,2\na,3\na,4\n",
+        ("row 1 has no regime", "Units do not stand"),
+    ),
     "zero bytes": (b"regime,x\ncontrol,1\0\n", ("text",)),
 }
 

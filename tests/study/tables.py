@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -54,20 +55,34 @@ def read_with_findings(path, **asked):
     return one.clients[0], list(one.findings)
 
 
+def write_h5ad(path: Path, X: object, names: object = None, **obs: object) -> Path:
+    """Write an AnnData file; its variables may have names."""
+    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
+    beside = pd.DataFrame(obs, index=[str(i) for i in range(X.shape[0])])
+    var = None if names is None else pd.DataFrame(index=list(names))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        anndata.AnnData(X, obs=beside, var=var).write_h5ad(path)
+    return path
+
+
 def write_table(regimes: dict[str, np.ndarray], path: Path, kind: str) -> Path:
     """Write the rows of all regimes as one file of this kind."""
-    frame = frame_of(regimes)
-    rows, names = frame.drop(columns="regime"), frame["regime"]
-    if kind == "csv":
-        frame.to_csv(path, index=False)
+    return write_frame(frame_of(regimes), path, kind)
+
+
+def write_frame(frame: pd.DataFrame, path: Path, kind: str) -> Path:
+    """Write a table; its columns of text stand beside the features."""
+    beside = {name: frame[name].to_numpy() for name in frame.select_dtypes(object)}
+    rows = frame.drop(columns=list(beside))
+    if kind.startswith("csv"):
+        frame.to_csv(path, index=False, float_format="%.17g")
     elif kind == "parquet":
         frame.to_parquet(path, index=False)
     elif kind == "npz":
-        features = np.array(rows.columns, dtype=str)
-        np.savez(path, X=rows.to_numpy(), regime=names.to_numpy(dtype=str), features=features)
+        texts = {name: values.astype(str) for name, values in beside.items()}
+        np.savez(path, X=rows.to_numpy(), features=np.array(rows.columns, dtype=str), **texts)
     else:
-        anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
-        obs = pd.DataFrame({"perturbation": names.to_numpy()}, index=names.index.astype(str))
-        var = pd.DataFrame(index=list(rows.columns))
-        anndata.AnnData(rows.to_numpy(), obs=obs, var=var).write_h5ad(path)
+        beside["perturbation"] = beside.pop("regime")
+        write_h5ad(path, rows.to_numpy(), rows.columns, **beside)
     return path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import read_any
+from jigsaw_crl.study import read_study
 
 from .tables import assert_same, frame_of, regimes_of
 
@@ -52,7 +52,7 @@ def test_a_partitioned_folder_is_one_client(tmp_path, reference):
         for i, piece in enumerate((part[:half], part[half:])):
             piece.drop(columns="regime").to_parquet(folder / f"{i}.parquet", index=False)
     assert_same(jc.read_client(tmp_path / "lab-1"), reference)
-    assert read_any(tmp_path / "lab-1").clients[0].name == "lab-1"
+    assert read_study(tmp_path / "lab-1").clients[0].name == "lab-1"
     assert jc.read_study(tmp_path).clients[0].name == "lab-1"
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import collected, merge_clients, write_moments
+from jigsaw_crl.study import collected, merge_clients
 
-from .tables import assert_same, client_of, frame_of, regimes_of
+from .tables import assert_same, frame_of, regimes_of, write_frame
 
 
 def table() -> pd.DataFrame:
@@ -42,30 +40,11 @@ def assert_same_batches(a: jc.Client, b: jc.Client) -> None:
                 np.testing.assert_array_equal(x.mean, y.mean)
 
 
-def write(path, frame: pd.DataFrame):
-    """The table in the format of the path's ending."""
-    features = frame.drop(columns=["regime", "plate"])
-    match path.name.split(".", 1)[1]:
-        case "csv" | "csv.gz":
-            frame.to_csv(path, index=False, float_format="%.17g")
-        case "parquet":
-            frame.to_parquet(path, index=False)
-        case "npz":
-            text = {c: frame[c].to_numpy().astype(str) for c in ("regime", "plate")}
-            np.savez(path, X=features.to_numpy(), **text)
-        case "h5ad":
-            anndata = pytest.importorskip("anndata")
-            obs = frame[["regime", "plate"]].rename(columns={"regime": "perturbation"})
-            obs.index = obs.index.astype(str)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                anndata.AnnData(features.to_numpy(), obs=obs).write_h5ad(path)
-    return path
-
-
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "npz", "h5ad"])
 def test_every_format_gives_the_batches_and_moments_of_the_rows(ending, tmp_path):
-    client = jc.read_client(write(tmp_path / f"lab-1.{ending}", table()), batch="plate")
+    client = jc.read_client(
+        write_frame(table(), tmp_path / f"lab-1.{ending}", ending), batch="plate"
+    )
     assert client.batches == ("p1", "p2", "p3", "p4")
     assert client.n_features == 4
     assert_same_batches(client, expected())
@@ -73,7 +52,9 @@ def test_every_format_gives_the_batches_and_moments_of_the_rows(ending, tmp_path
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npz", "h5ad"])
 def test_every_format_gives_the_groups_of_the_rows(ending, tmp_path):
-    client = jc.read_client(write(tmp_path / f"lab-1.{ending}", table()), group="plate")
+    client = jc.read_client(
+        write_frame(table(), tmp_path / f"lab-1.{ending}", ending), group="plate"
+    )
     assert_same(client, jc.Client.from_table(table(), name="lab-1", group="plate"))
     assert (client.control.groups, client.interventions["valve"][0].groups) == (3, 1)
 
@@ -117,7 +98,7 @@ def test_the_manifest_names_the_column_and_the_caller_may_override_it(what, tmp_
     ],
 )
 def test_a_column_that_cannot_be_the_batch_or_the_group_is_refused(asked, message, tmp_path):
-    path = write(tmp_path / "lab-1.csv", table())
+    path = write_frame(table(), tmp_path / "lab-1.csv", "csv")
     with pytest.raises(jc.InputError, match=f"(?i){message}"):
         jc.read_client(path, **asked)
 
@@ -135,7 +116,7 @@ def test_a_column_that_cannot_be_the_batch_or_the_group_is_refused(asked, messag
 def test_a_row_without_a_batch_or_a_group_is_refused(what, ending, value, message, tmp_path):
     frame = table()
     frame.loc[4, "plate"] = value
-    path = write(tmp_path / f"lab-1.{ending}", frame)
+    path = write_frame(frame, tmp_path / f"lab-1.{ending}", ending)
     with pytest.raises(jc.InputError, match=message.format(what)):
         jc.read_client(path, **{what: "plate"})
 
@@ -147,11 +128,6 @@ def test_a_partitioned_folder_may_give_the_batch(tmp_path):
         part.drop(columns="plate").to_parquet(folder / "rows.parquet", index=False)
     client = jc.read_client(tmp_path / "lab-1", batch="plate")
     assert_same_batches(client, expected())
-
-
-def test_a_moments_file_keeps_batches(tmp_path):
-    path = write_moments(expected(), tmp_path / "lab-1.moments.npz")
-    assert_same_batches(jc.read_client(path), expected())
 
 
 def test_rows_of_known_and_new_batches_are_added_to_a_moments_file(tmp_path):
@@ -166,8 +142,6 @@ def test_rows_of_known_and_new_batches_are_added_to_a_moments_file(tmp_path):
     (a,), (b,) = merged.interventions["pump"], whole.interventions["pump"]
     assert a.n == b.n
     np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-10, atol=1e-12)
-    with pytest.raises(jc.InputError, match="only one of the two has batches"):
-        merge_clients(whole, client_of(regimes_of(seed=1)))
 
 
 def test_decimal_numbers_are_no_batches():

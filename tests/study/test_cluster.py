@@ -70,13 +70,30 @@ def assert_same_moments(one, other):
                 assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
 
 
-def test_one_result_on_one_process_and_on_a_cluster(cluster, folder):
-    alone, noticed = read_with_findings(folder, ignore=["day"])
-    together, findings = read_with_findings(folder, cluster=cluster[0], ignore=["day"])
+@pytest.mark.parametrize("asked", [{"ignore": ["day"]}, {"batch": "day"}], ids=["rows", "batches"])
+def test_one_result_on_one_process_and_on_a_cluster(asked, cluster, folder):
+    alone, noticed = read_with_findings(folder, **asked)
+    together, findings = read_with_findings(folder, cluster=cluster[0], **asked)
     assert_same_moments(together, alone)
     assert together.features == tuple(f"x{i}" for i in range(8))
     assert list(map(str, findings)) == list(map(str, noticed))
     assert "'flat'" in findings[-1].message
+
+
+def test_the_command_reads_a_folder_by_regime_on_a_cluster_as_in_one_process(
+    cluster, folder, tmp_path
+):
+    rows = pd.read_parquet(folder).drop(columns=["day", "row"])
+    rows.to_parquet(tmp_path / "lab-1", partition_cols=["regime"])
+    read = []
+    for name, more in (("alone", []), ("together", ["--cluster", cluster[0]])):
+        file = tmp_path / f"{name}.npz"
+        assert run(["moments", str(tmp_path / "lab-1"), "-o", str(file), *more]) == 0
+        read.append(jc.read_client(file))
+    assert_same_moments(*read)
+    one, other = map(jc.recover_fragment, read)
+    assert one.blocks == other.blocks
+    assert np.allclose(one.evidence, other.evidence, atol=0.05, equal_nan=True)
 
 
 def test_a_cluster_reads_as_the_manifest_says(cluster, folder, tmp_path):
@@ -120,31 +137,6 @@ def test_a_wide_table_is_reduced_on_a_cluster(cluster, tmp_path):
     together, _ = read_with_findings(tmp_path / "lab-1", cluster=cluster[0])
     assert alone.reduction is not None
     assert_same_moments(together, alone)
-
-
-def test_batches_are_merged_by_name(cluster, folder):
-    alone, _ = read_with_findings(folder, batch="day")
-    together, _ = read_with_findings(folder, cluster=cluster[0], batch="day")
-    assert_same_moments(together, alone)
-
-
-def test_a_folder_by_regime_is_read_as_well(cluster, folder, tmp_path):
-    rows = pd.read_parquet(folder).drop(columns=["day", "row"])
-    rows.to_parquet(tmp_path / "lab-1", partition_cols=["regime"])
-    alone, _ = read_with_findings(tmp_path / "lab-1")
-    together, _ = read_with_findings(tmp_path / "lab-1", cluster=cluster[0])
-    assert_same_moments(together, alone)
-
-
-def test_the_command_writes_the_same_fragment(cluster, folder, tmp_path):
-    pieces = []
-    for name, more in (("alone", []), ("together", ["--cluster", cluster[0]])):
-        file = tmp_path / f"{name}.npz"
-        assert run(["moments", str(folder), "--ignore", "day", "-o", str(file), *more]) == 0
-        pieces.append(jc.recover_fragment(jc.read_client(file)))
-    one, other = pieces
-    assert one.blocks == other.blocks
-    assert np.allclose(one.evidence, other.evidence, atol=0.05, equal_nan=True)
 
 
 def test_a_bad_value_is_named_with_its_file(cluster, folder, tmp_path):

@@ -7,13 +7,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import choose_columns
 
 from .tables import assert_same, frame_of, read_with_findings, regimes_of
 
@@ -34,18 +29,6 @@ def test_booleans_in_a_table_are_ignored_with_a_warning(kind, convert):
     with pytest.warns(UserWarning, match="'lab': the column 'extra' .* boolean.* 0 and 1"):
         client = jc.Client.from_table(frame, name="lab")
     assert client.features == ("left", "right")
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_booleans_in_a_file_are_ignored_with_a_warning_or_a_finding(ending, tmp_path):
-    path = tmp_path / f"lab.{ending}"
-    frame = _with_extra(BOOLEANS)
-    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    with pytest.warns(UserWarning, match="the column 'extra' .* boolean"):
-        jc.read_client(path)
-    (finding,) = jc.read_study(tmp_path).findings
-    assert finding.check == "ignored-column"
-    assert "boolean" in finding.message
 
 
 @pytest.mark.parametrize("kind", ["complex128", "object"])
@@ -73,25 +56,6 @@ def test_text_and_constant_columns_are_ignored_with_a_finding(tmp_path, referenc
         assert all(name in text for name in ("batch", "shift", "when"))
 
 
-@given(
-    st.lists(st.text("abc", min_size=1), min_size=2, max_size=8, unique=True),
-    st.data(),
-)
-def test_every_column_is_the_regime_a_feature_or_ignored(columns, data):
-    regime, *others = data.draw(st.permutations(columns))
-    text = data.draw(st.lists(st.sampled_from(others), unique=True))
-    unwanted = data.draw(st.lists(st.sampled_from(others), unique=True))
-    not_numbers = dict.fromkeys(text, "text")
-    reading = Reading.of(None, name="lab", regime=regime, ignore=unwanted)
-    if set(text) | set(unwanted) == set(others):
-        with pytest.raises(InputError, match="no numeric column"):
-            choose_columns(reading, columns, not_numbers=not_numbers)
-        return
-    table = choose_columns(reading, columns, not_numbers=not_numbers)
-    assert set(table.ignored) == set(text) | set(unwanted)
-    assert table.features == tuple(c for c in columns if c != regime and c not in table.ignored)
-
-
 @pytest.mark.parametrize("convert", [lambda x: x, pl.from_pandas, pa.Table.from_pandas])
 def test_text_and_dates_in_a_table_are_named_in_one_warning(convert):
     frame = _with_extra("morning").assign(when=pd.Timestamp("2026-01-01"))
@@ -111,18 +75,6 @@ def test_a_column_of_a_table_can_be_ignored_without_a_warning():
     assert client.features == ("left", "right")
     with pytest.raises(jc.InputError, match=r"no column 'nois' to ignore\. Did you mean 'noise'"):
         jc.Client.from_table(frame, name="lab", ignore=["nois"])
-
-
-def test_columns_whose_values_recur_are_named_as_possible_regimes(tmp_path):
-    frame = frame_of(regimes_of()).rename(columns={"regime": "arm"}).replace({"control": "none"})
-    frame = frame.assign(
-        operator=np.resize(["ann", "ben"], len(frame)), note=[f"n{i}" for i in range(len(frame))]
-    )
-    frame.to_csv(tmp_path / "lab-1.csv", index=False)
-    with pytest.raises(
-        jc.InputError, match=r"hold it: 'arm' \(none, pump, valve\), 'operator' \(ann, ben\)\.$"
-    ):
-        jc.read_client(tmp_path / "lab-1.csv")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

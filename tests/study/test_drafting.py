@@ -12,6 +12,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.study.drafting import draft_manifest
+from tests.malformed.tables import claim_page, parquet
 from tests.study.tables import frame_of, regimes_of
 
 
@@ -45,8 +46,11 @@ def test_the_draft_reads_tables_that_are_written_in_different_ways(messy: Path) 
     drafted = tomllib.loads((messy / "study.toml").read_text())
     assert set(drafted["ignore"]) == {"firmware", "time", "ticket", "operator"}
     assert drafted["rename"] == {"PUMP": "pump", "Valve": "valve"}
-    north, south, west = (drafted["clients"].get(x, {}) for x in ("north", "south", "west"))
-    assert (north["na"], north["missing"]) == (["-9999", "Bad Input"], "drop")
+    south, west = (drafted["clients"].get(x, {}) for x in ("south", "west"))
+    assert (drafted["na"], drafted["missing"]) == (["-9999", "Bad Input"], "drop")
+    lines = (messy / "study.toml").read_text().splitlines()
+    assert lines[2] == f'name = "{messy.name}"'
+    assert any(line.startswith("missing") and "(north: 17 of 603 rows)" in line for line in lines)
     named = (south["regime"], south["control"], south["rename"])
     assert named == ("Mode", "Baseline", {"baseline": "Baseline"})
     assert (west["regime"], west["control"]) == ("arm", "none")
@@ -158,6 +162,10 @@ def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(
     assert head == "not read yet:"
     (line,) = lines
     assert "it is not clear which column holds the regime ('a' holds x, y; 'b' holds u, v)" in line
+    (tmp_path / "south.csv").unlink()
+    claim_page(parquet(frame, tmp_path / "west.parquet"))
+    assert run(["init", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("west.parquet") == 1
 
 
 def test_a_control_that_only_has_most_rows_is_called_a_guess(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli.app import app
 from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.study import collected, merge_clients, write_moments
 
@@ -77,19 +73,6 @@ def test_groups_that_do_not_differ_cost_nothing(each):
         assert client.control.n == client.control.rows == 6_000
 
 
-def test_moments_are_those_of_all_rows():
-    grouped, plain = client_of(alike(0.5, 20), group="subject"), client_of(alike(0.5, 20))
-    assert grouped.n_features == plain.n_features == 8
-    for a, b in (
-        (grouped.control, plain.control),
-        (grouped.interventions["b"][0], plain.interventions["b"][0]),
-    ):
-        np.testing.assert_allclose(a.mean, b.mean, atol=1e-12)
-        np.testing.assert_allclose(a.covariance, b.covariance, atol=1e-12)
-    assert grouped.control.groups == 300
-    assert plain.control.groups is None
-
-
 def test_trimming_and_batches_keep_groups():
     frame = alike(0.5, 20)
     trimmed = client_of(frame, group="subject", trim=0.05)
@@ -126,20 +109,6 @@ def test_few_groups_are_named_with_what_cannot_be_known(each, cost):
 # -- how it is read -------------------------------------------------------------------------------
 
 
-def test_the_command_line_takes_the_column(tmp_path):
-    table, moments = tmp_path / "lab.csv", tmp_path / "lab.moments.npz"
-    alike(0.5, 20, n=2_000).to_csv(table, index=False)
-    done = CliRunner().invoke(
-        app, ["moments", str(table), "--group", "subject", "-o", str(moments)]
-    )
-    assert done.exit_code == 0, done.output
-    for given in ([str(table), "--group", "subject"], [str(moments)]):
-        done = CliRunner().invoke(app, ["check", *given, "--json"])
-        assert done.exit_code == 0, done.output
-        said = {f["check"]: f["message"] for f in json.loads(done.stdout)["findings"]}
-        assert said["dependent-rows"].startswith("rows of one group are alike")
-
-
 def test_a_moments_file_keeps_groups_and_takes_more(tmp_path):
     frame = alike(0.5, 20)
     half = frame["subject"].str[-1].isin(list("02468"))
@@ -151,8 +120,6 @@ def test_a_moments_file_keeps_groups_and_takes_more(tmp_path):
     merged = merge_clients(read, second)
     assert merged.control.groups == 300
     assert merged.control.rows == 6_000
-    with pytest.raises(jc.InputError, match="only one of the two has groups"):
-        merge_clients(read, client_of(frame[~half]))
 
 
 def test_a_column_with_too_many_groups_is_refused(monkeypatch):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import merge_clients, write_moments
-from jigsaw_crl.study.reading import read_any
+from jigsaw_crl.study import read_study, write_moments
 
 from ..client.builders import from_covariances, from_moments, from_precisions, from_samples
 from .tables import frame_of, regimes_of, write_table
@@ -106,7 +105,7 @@ def test_the_manifest_in_its_folder_holds_for_a_single_file(tmp_path):
     assert (first.name, first.n_latent, first.hard) == ("first", 3, {"pump"})
     assert (second.name, second.n_latent, second.hard) == ("lab-2", 2, {"pump"})
     assert first.features == ("x1", "x2", "x3", "x4")
-    (alone,) = read_any(root / "lab-2.csv")
+    (alone,) = read_study(root / "lab-2.csv")
     assert (alone.name, alone.hard) == ("lab-2", {"pump"})
     with pytest.raises(jc.InputError, match="no column 'arms'"):
         jc.read_client(root / "lab-1.csv", regime="arms")
@@ -134,11 +133,3 @@ def test_a_moments_file_keeps_the_kind(tmp_path):
     path = write_moments(some, tmp_path / "a.moments.npz")
     assert jc.read_client(path).hard == {client.labels[1]}
     assert jc.read_client(path, interventions="soft").hard == frozenset()
-
-
-def test_rows_of_another_kind_are_not_added_to_moments():
-    first, second = (jc.Client.from_table(frame_of(regimes_of(seed=s)), name="a") for s in (1, 2))
-    both = merge_clients(first.with_interventions("hard"), second.with_interventions("hard"))
-    assert both.hard == set(first.labels)
-    with pytest.raises(jc.InputError, match="hard in one part of the rows and soft in the other"):
-        merge_clients(first.with_interventions("hard"), second)

@@ -63,6 +63,14 @@ def test_all_wrong_fields_are_named_at_once(folder):
         assert part in text
 
 
+@pytest.mark.parametrize("field", ["control", "regime", "file"])
+def test_a_name_of_any_length_is_answered_in_a_line_that_can_be_read(field, folder):
+    (folder / "study.toml").write_text(f'[clients.lab1]\n{field} = "{"x" * 3_000}"')
+    with pytest.raises(jc.InputError, match="xxx") as caught:
+        jc.read_study(folder)
+    assert len(str(caught.value)) < 2_500
+
+
 @pytest.mark.parametrize(
     "field", ["trim = 0", "trim = 0.1", 'missing = "refuse"', "na = [-9999]", 'na = "-9999"']
 )

@@ -79,14 +79,3 @@ def test_any_labels_and_numbers_are_read_back_from_every_format(labels, kind, se
     assert client.labels == tuple(sorted(labels))
     expected = jc.Moments.from_rows(regimes["control"])
     np.testing.assert_array_equal(client.control.covariance, expected.covariance)
-
-
-@settings(suppress_health_check=SLOW_OR_SHARED)
-@given(data=st.binary(max_size=400), ending=st.sampled_from([".csv", ".parquet", ".npz", ".h5ad"]))
-def test_arbitrary_bytes_raise_an_error_that_names_the_file(data, ending, tmp_path):
-    path = tmp_path / f"lab{ending}"
-    path.write_bytes(data)
-    with pytest.raises(jc.InputError) as caught:
-        jc.read_client(path)
-    assert "\n" not in str(caught.value)
-    assert path.name in str(caught.value)

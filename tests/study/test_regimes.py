@@ -22,7 +22,7 @@ def chunk_of(regimes: list[str], codes: np.ndarray, rows: np.ndarray) -> Chunk:
 
 def read(chunks: list[Chunk]) -> jc.Client:
     reading = Reading.of(None, name="lab-1")
-    found = read_table(Table(reading, ("x1", "x2"), lambda: iter(chunks)))
+    found = read_table(Table(reading, ("x1", "x2"), lambda _: iter(chunks)))
     raise_all(reading.problems, client="lab-1")
     return found[0]
 
@@ -42,18 +42,6 @@ def test_any_chunks_of_mixed_rows_give_the_same_client(data):
         chunks.append(chunk_of([names[i] for i in order], codes, rows[part]))
     expected = client_of({name: rows[regime == i] for i, name in enumerate(names)})
     assert_same(read(chunks), expected)
-
-
-def test_errors_count_rows_over_all_chunks():
-    rows = np.ones((10, 2))
-    good, bad = chunk_of(["control"], np.zeros(10, dtype=int), rows), rows.copy()
-    bad[3, 1] = np.nan
-    with pytest.raises(jc.InputError, match="missing in column 'x2', row 14"):
-        read([good, chunk_of(["control"], np.zeros(10, dtype=int), bad)])
-    codes = np.zeros(10, dtype=int)
-    codes[6] = -1
-    with pytest.raises(jc.InputError, match="row 17 has no regime"):
-        read([good, chunk_of(["control"], codes, rows)])
 
 
 @pytest.mark.parametrize("usual", ["normal", "reference", "NT", "untreated"])

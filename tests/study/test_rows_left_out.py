@@ -109,19 +109,3 @@ def test_the_numbers_stay_with_the_fragment_and_the_result_it_joins(study, tmp_p
     assert "2 of 'control', 1 of 'a'" in html.unescape(
         (tmp_path / "result" / "report.html").read_text()
     )
-
-
-def test_trimming_restores_what_spoilt_rows_hide():
-    frame, rng = table(1, 3000), np.random.default_rng(3)
-    clean = jc.Client.from_table(frame, name="lab")
-    spoilt = rng.random(len(frame)) < 0.01
-    frame.loc[spoilt, list("wxyz")] *= 10
-    plain = jc.Client.from_table(frame, name="lab")
-    trimmed = jc.Client.from_table(frame, name="lab", trim=0.05)
-    assert plain.control.n < 1500
-    assert trimmed.control.n == trimmed.control.rows == 2850
-    scale = np.trace(trimmed.control.covariance) / np.trace(clean.control.covariance)
-    for label in "abc":
-        (found,), (true,) = trimmed.interventions[label], clean.interventions[label]
-        away = found.covariance / scale - true.covariance
-        assert np.linalg.norm(away) < 0.1 * np.linalg.norm(true.covariance)

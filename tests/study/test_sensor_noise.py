@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.study import write_moments
 
 from .tables import frame_of, regimes_of
 
@@ -60,17 +58,3 @@ def test_python_states_it_on_every_road(folder):
     assert dict(read.sensor_noise) == dict(table.sensor_noise) == dict(moments.sensor_noise)
     with pytest.raises(jc.InputError, match="no feature 'nobody'"):
         jc.read_client(folder / "lab1.csv", sensor_noise={"nobody": 1.0})
-
-
-def test_a_moments_file_keeps_noise_and_steps(tmp_path):
-    rows = {label: x.round(1) for label, x in regimes_of().items()}
-    frame = frame_of(rows)
-    client = jc.Client.from_table(frame, name="lab1", sensor_noise=0.5)
-    np.testing.assert_allclose(client.control.step, 0.1)
-    again = jc.read_client(write_moments(client, tmp_path / "lab1.npz"))
-    assert dict(again.sensor_noise) == dict(client.sensor_noise)
-    for a, b in zip(
-        (client.control, *client.regimes), (again.control, *again.regimes), strict=True
-    ):
-        assert a.step.tolist() == b.step.tolist()
-    np.testing.assert_allclose(again.noise.sensors, client.noise.sensors)

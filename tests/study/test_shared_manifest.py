@@ -45,19 +45,6 @@ def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys):
         jc.read_study(tmp_path)
 
 
-def test_spellings_of_one_label_are_one_label(tmp_path):
-    write(tmp_path, "lab-1", {"z1": "uv_lamp"})
-    write(tmp_path, "lab-2", {"z1": "UV-lamp"}, rows=210)
-    write(tmp_path, "lab-3", {"z1": "uv_lamp"}, rows=220)
-    study = jc.read_study(tmp_path)
-    assert "uv_lamp" in study.labels
-    assert len(study.labels) == len(study["lab-1"].labels)
-    (note,) = [f for f in study.findings if f.check == "label-spelling"]
-    assert (note.client, note.severity) == ("lab-2", "info")
-    assert "'UV-lamp' is taken as 'uv_lamp'" in note.message
-    assert any(f.check == "label-spelling" for f in jc.recover(study).diagnostics)
-
-
 def test_numbers_with_a_sign_are_other_labels():
     rng = np.random.default_rng(0)
     regimes = {name: rng.normal(size=(30, 5)) for name in ("-1", "1", "a-1", "a1")}

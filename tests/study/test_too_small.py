@@ -77,16 +77,6 @@ def test_a_client_without_any_usable_regime_is_refused(tmp_path):
         jc.read_client(tmp_path / "lab-1.csv")
 
 
-def test_rows_in_memory_that_are_all_the_same_are_refused_by_name():
-    regimes = regimes_of()
-    with pytest.raises(jc.InputError, match="'pump': all its rows are the same"):
-        jc.Client.from_samples(
-            "lab-1",
-            observational=regimes["control"],
-            interventions={"pump": np.ones((12, 4)), "valve": regimes["valve"]},
-        )
-
-
 def test_labels_that_stay_keep_their_kind_when_another_is_left_out():
     control, regimes = _world().rows(0, 500)
     regimes["flow"] = 50 * np.random.default_rng(0).normal(size=regimes["flow"].shape)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +15,7 @@ from jigsaw_crl.study.rows import BadRows
 from jigsaw_crl.study.table import Chunk
 
 from ..client.wide_rows import client_from, probabilities, wide_regimes
-from .tables import read_with_findings
+from .tables import read_with_findings, write_frame, write_h5ad
 
 M, N = 520, 200
 
@@ -48,13 +46,7 @@ def assert_alike(client: jc.Client, regimes: dict[str, np.ndarray]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npz", "csv.gz"])
 def test_every_format_gives_the_client_of_the_rows(tmp_path, frame, regimes, ending):
-    path = tmp_path / f"lab-1.{ending}"
-    if ending == "npz":
-        rows, names = frame.drop(columns="regime"), frame["regime"].to_numpy(dtype=str)
-        np.savez(path, X=rows.to_numpy(), regime=names, features=np.array(rows.columns, dtype=str))
-    else:
-        frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
-    client = jc.read_client(path)
+    client = jc.read_client(write_frame(frame, tmp_path / f"lab-1.{ending}", ending))
     assert client.columns == tuple(f"gene {i}" for i in range(M))
     np.testing.assert_allclose(client.centre, regimes["control"].mean(axis=0), atol=1e-5)
     assert_alike(client, regimes)
@@ -104,11 +96,9 @@ def test_batches_and_groups_are_read_along_the_directions(frame):
 
 
 def test_sparse_rows_of_anndata_stay_sparse(tmp_path, regimes, monkeypatch):
-    anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
     rows = np.vstack(list(regimes.values()))
     rows = np.where(np.abs(rows) > rows.std(axis=0), rows, 0)
     names = np.repeat(list(regimes), N)
-    obs = pd.DataFrame({"perturbation": names}, index=[str(i) for i in range(len(names))])
     seen = []
     add = ColumnSketch.add
 
@@ -120,10 +110,8 @@ def test_sparse_rows_of_anndata_stay_sparse(tmp_path, regimes, monkeypatch):
     said = {}
     for kind, X in (("sparse", csr_matrix(rows)), ("dense", rows)):
         seen.clear()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            anndata.AnnData(X, obs=obs).write_h5ad(tmp_path / f"{kind}.h5ad")
-        client = jc.read_client(tmp_path / f"{kind}.h5ad", n_latent=4)
+        path = write_h5ad(tmp_path / f"{kind}.h5ad", X, perturbation=names)
+        client = jc.read_client(path, n_latent=4)
         said[kind] = probabilities(jc.recover_fragment(client))
         assert seen
         assert all(seen) == (kind == "sparse")
@@ -144,16 +132,6 @@ def test_rows_of_sparse_matrices_with_bad_values_are_counted_and_left_out():
 
 
 # -- moments files ---------------------------------------------------------------------------------
-
-
-def test_a_moments_file_keeps_the_directions(tmp_path, regimes):
-    client = client_from(regimes)
-    again = jc.read_client(write_moments(client, tmp_path / "lab-1.moments.npz"))
-    assert again.columns == client.columns
-    np.testing.assert_array_equal(again.reduction.matrix, client.reduction.matrix)
-    own, other = (jc.recover_fragment(c) for c in (again, client))
-    np.testing.assert_array_equal(own.evidence, other.evidence)
-    np.testing.assert_allclose(own.basis, other.basis, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -79,11 +79,11 @@ def check(
     from jigsaw_crl.diagnostics import check_study
     from jigsaw_crl.pipeline import Options, recover_study
     from jigsaw_crl.result.summary import left_out, summarise
-    from jigsaw_crl.study import read_any
+    from jigsaw_crl.study import read_study
 
     kinds = opt.kinds_of(interventions)
     with working("reading"):
-        data = read_any(study, **reading)
+        data = read_study(study, **reading)
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("checking"):

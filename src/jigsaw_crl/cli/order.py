@@ -58,7 +58,7 @@ def recover(
     Recovers every client's fragment, then assembles the fragments.
     """
     from jigsaw_crl.pipeline import recover as recover_study
-    from jigsaw_crl.study import read_any
+    from jigsaw_crl.study import read_study
 
     _check_out(out, [study], force)
     if out is not None and out.resolve() == study.resolve():
@@ -77,7 +77,7 @@ def recover(
         witnesses=witnesses,
     )
     with working("reading"):
-        data = read_any(study, **reading)
+        data = read_study(study, **reading)
     for kind in kinds:
         data = data.with_interventions(kind)
     with working("recovering"):

@@ -15,19 +15,12 @@
 
 from jigsaw_crl.study.folder import Study
 from jigsaw_crl.study.moments_file import merge_clients, write_moments
-from jigsaw_crl.study.reading import (
-    client_from_table,
-    read_any,
-    read_client,
-    read_one,
-    read_study,
-)
+from jigsaw_crl.study.reading import client_from_table, read_client, read_one, read_study
 
 __all__ = [
     "Study",
     "client_from_table",
     "merge_clients",
-    "read_any",
     "read_client",
     "read_one",
     "read_study",

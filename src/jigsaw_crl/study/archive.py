@@ -21,7 +21,6 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import IO
 
 import numpy as np
@@ -35,7 +34,7 @@ from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.data_file import DataFile, fits
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import Chunk, Table, check_width, choose_columns, chunk_rows, plain_rows
+from jigsaw_crl.study.table import Chunk, Table, choose_columns, chunk_rows
 
 Arrays = Mapping[str, AnyArray]
 
@@ -126,9 +125,9 @@ def texts_of(array: AnyArray, reading: Reading) -> AnyArray:
         raise reading.fail(f"the archive cannot be read ({str(error)[:150]})", _AGAIN) from None
 
 
-def npz_table(data: DataFile, reading: Reading, arrays: Arrays) -> Table:
+def npz_table(data: DataFile, reading: Reading) -> Table:
     """Rows from an archive in either layout."""
-    named = reading.columns()
+    arrays, named = read_arrays(data, reading), reading.columns()
     # Names to ignore may be arrays or features.
     left = {name: array for name, array in arrays.items() if name not in reading.ignore}
     # A list of texts, not the rows of a regime that happens to have that name.
@@ -152,10 +151,7 @@ def npz_table(data: DataFile, reading: Reading, arrays: Arrays) -> Table:
         matrices = {name: array for name, array in left.items() if name not in header}
         if not matrices:
             raise reading.fail("the archive has no matrix of rows", "Check the file.")
-    _check_matrices(matrices, reading, named=not texts)
-    first = next(iter(matrices.values()))
-    n, width = first.shape
-    check_width(width, reading)
+    n, width = _checked_matrices(matrices, reading, named=not texts)
     for what, array in texts.items():
         _check_texts(array, named[what], reading)
         if len(array) != n:
@@ -171,36 +167,36 @@ def npz_table(data: DataFile, reading: Reading, arrays: Arrays) -> Table:
         columns = check_features(reading.client, names, width)
     except InputError as error:
         raise error.located(path=data.path) from None
-    # With one array per regime, the regime of a row needs no column.
-    known = [*arrays, *(() if texts else named.values())]
-    table = choose_columns(reading, columns, not_numbers={}, texts=known)
     widest = max((array.dtype.itemsize for array in texts.values()), default=1)
     step = min(chunk_rows(width), max(1, _TEXT_CHUNK // widest))
 
-    def chunks() -> Iterator[Chunk]:
-        for regime, rows in matrices.items():
-            for start in range(0, len(rows), step):
-                part = plain_rows(rows[start : start + step])
+    def rows(table: Table) -> Iterator[Chunk]:
+        places = table.places(columns)
+        for regime, matrix in matrices.items():
+            for start in range(0, len(matrix), step):
+                part = matrix[start : start + step]
                 own: dict[str, Coded] = {"regime": ([regime], np.zeros(len(part), dtype=np.intp))}
                 for what, array in texts.items():
                     some = texts_of(array[start : start + step], reading)
                     values, codes = np.unique(some, return_inverse=True)
                     own[what] = values.tolist(), codes
-                yield Chunk(part, own)
+                yield Chunk(part[:, places], own)
 
-    return replace(table, features=tuple(columns), chunks=chunks).choose(table.features)
+    # With one array per regime, the regime of a row needs no column.
+    beside = [*arrays, *(() if texts else named.values())]
+    return choose_columns(reading, columns, rows, not_numbers={}, beside=beside)
 
 
 def _is_header(array: AnyArray) -> bool:
     return array.dtype.kind in "US" and array.ndim == 1
 
 
-def _check_matrices(matrices: Arrays, reading: Reading, *, named: bool) -> None:
-    """Raise an `InputError` unless all are matrices of numbers with as many columns as the first.
+def _checked_matrices(matrices: Arrays, reading: Reading, *, named: bool) -> tuple[int, ...]:
+    """The shape of the first array, if all are matrices of numbers with as many columns.
 
     With `named`, they have the names of regimes.
     """
-    first, width = next((name, array.shape[-1:]) for name, array in matrices.items())
+    first, shape = next((name, array.shape) for name, array in matrices.items())
     for name, array in matrices.items():
         regime = name if named else None
         if array.dtype.kind not in "fiu" or array.ndim != 2 or array.shape[1] == 0:
@@ -211,12 +207,13 @@ def _check_matrices(matrices: Arrays, reading: Reading, *, named: bool) -> None:
             )
         if len(array) == 0:
             raise reading.fail(f"the array {name!r} has no rows", "Check the file.", regime)
-        if array.shape[1:] != width:
+        if array.shape[1] != shape[1]:
             raise reading.fail(
-                f"it has {pluralise(array.shape[1], 'column')} where {first!r} has {width[0]}",
+                f"it has {pluralise(array.shape[1], 'column')} where {first!r} has {shape[1]}",
                 "Use the same columns in every regime.",
                 regime,
             )
+    return shape
 
 
 def _check_texts(array: AnyArray, name: str, reading: Reading) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,23 +25,14 @@ from jigsaw_crl.base.files import readable
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.data_file import DataFile, fits, parquet_parts
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import (
-    BOOLEAN,
-    Chunk,
-    Table,
-    choose_columns,
-    chunk_rows,
-    few_valued,
-)
+from jigsaw_crl.study.table import BOOLEAN, HEAD_ROWS, Chunk, Table, choose_columns, chunk_rows
 
-# Record batches, each with the values of columns that it lacks.
-Batches = Iterator[tuple[Any, Mapping[str, str]]]
-# Rows that are looked at for a column that may hold the regime.
-_HEAD_ROWS = 1_000
 # What pyarrow takes as a missing number.
 NULLS = csv.ConvertOptions().null_values
 # What pyarrow raises for a broken file, whose names may not be UTF-8.
 BROKEN = (pa.ArrowException, UnicodeDecodeError)
+# A page of a Parquet file may claim so many bytes.
+_LARGEST_PAGE = 1 << 31
 
 
 class Spoilt(InputError):
@@ -49,40 +41,37 @@ class Spoilt(InputError):
     column: str = ""
 
 
-def with_batches(table: Table, batches: Callable[[], Batches], header: Sequence[str] = ()) -> Table:
-    """The table with the rows of record batches; errors of pyarrow become an `InputError`.
+def chunks_of(
+    table: Table, batches: Iterable[tuple[Any, Mapping[str, str]]], header: Sequence[str] = ()
+) -> Iterator[Chunk]:
+    """The rows of record batches; errors of pyarrow become an `InputError`.
 
-    `header` names the columns of a text file, whose first row is the header to pyarrow.
+    Each batch comes with the values of the columns that it lacks. `header` names the columns of a
+    text file, whose first row is the header to pyarrow.
     """
-
-    def chunks() -> Iterator[Chunk]:
-        with readable(table.reading.path or Path()):
-            try:
-                for batch, constant in batches():
-                    yield _chunk(batch, table.features, table.reading, constant)
-            except BROKEN as error:
-                raise unreadable(error, table.reading, header) from None
-
-    return replace(table, chunks=chunks)
+    with readable(table.reading.path or Path()):
+        try:
+            for batch, constant in batches:
+                yield _chunk(batch, table, constant)
+        except BROKEN as error:
+            raise unreadable(error, table.reading, header) from None
 
 
-def _chunk(
-    batch: Any, features: Sequence[str], reading: Reading, constant: Mapping[str, str]
-) -> Chunk:
+def _chunk(batch: Any, table: Table, constant: Mapping[str, str]) -> Chunk:
     """A record batch as numbers: missing values become NaN, missing regimes the code -1."""
     # By position: a name is looked for among all columns.
     position = {name: i for i, name in enumerate(batch.schema.names)}
-    columns = [batch.column(position[name]) for name in features]
+    columns = [batch.column(position[name]) for name in table.features]
     # float32 if every column is; sums are in float64 anyway.
     single = all(types.is_float32(column.type) for column in columns)
-    shape = (batch.num_rows, len(features))
+    shape = (batch.num_rows, len(columns))
     rows = np.empty(shape, np.float32 if single else np.float64, order="F")
     for i, column in enumerate(columns):
         if types.is_decimal(column.type):
             column = column.cast(pa.float64())
         rows[:, i] = column.to_numpy(zero_copy_only=False)
     own: dict[str, Coded] = {}
-    for what, name in reading.columns().items():
+    for what, name in table.reading.columns().items():
         if name in constant:
             own[what] = [constant[name]], np.zeros(batch.num_rows, dtype=np.int32)
             continue
@@ -136,95 +125,99 @@ def _why_not_numeric(kind: Any) -> str:
     return BOOLEAN if types.is_boolean(kind) else f"of type {kind}"[:80]
 
 
-# -- Parquet ------------------------------------------------------------------------------------
-
-
-def parquet_table(data: DataFile, reading: Reading, *, only: Path | None = None) -> Table:
-    """A Parquet file, or a folder of them, which may be partitioned by `regime=value`.
-
-    With `only`, the rows of this file of the folder, with the features of the whole.
-    """
-
-    def opened(file: Path) -> Any:
-        return file if data.handle is None else data.from_start()
-
-    with readable(data.path):
-        files = [(data.path, {})] if data.handle is not None else parquet_parts(data.path)
-    if only is not None:
-        # The first file says what the features are.
-        files = files[:1] + [part for part in files[1:] if part[0] == only]
-    if not files:
-        raise reading.fail("the folder holds no Parquet file", "Check the path.")
-    layouts = []
-    for file, keys in files:
-        with readable(file):
-            try:
-                layouts.append((file, keys, parquet.read_schema(opened(file))))
-            except BROKEN as error:
-                raise unreadable(error, reading.at(file)) from None
-    first, keys, schema = layouts[0]
-    partitions = [key for key in keys if key not in schema.names]
-    not_numbers = {f.name: why for f in schema if (why := _why_not_numeric(f.type))}
-    not_numbers |= dict.fromkeys(partitions, "a partition")
-    named = reading.columns().values()
-    columns, likely = [*schema.names, *partitions], None
-    if reading.columns()["regime"] not in columns:
-        likely = _may_be_regime(opened(first), schema, reading) | dict.fromkeys(partitions, ())
-    table = choose_columns(
-        reading.at(first),
-        columns,
-        not_numbers={name: why for name, why in not_numbers.items() if name not in named},
-        candidates=likely,
-    )
-    features, reading = table.features, table.reading.at(data.path)
-    named = reading.columns().values()
-    for file, keys, schema in layouts:
-        _check_part(schema, keys, features, reading.at(file))
-
-    def batches() -> Batches:
-        for file, keys, schema in layouts:
-            if only is not None and file != only:
-                continue
-            wanted = [*features, *(name for name in named if name in schema.names)]
-            # Texts stay dictionaries: one that many rows share is held once.
-            texts = [n for n in wanted if n in named and types.is_string(schema.field(n).type)]
-            # Neither mapped nor pre-fetched, so that memory does not grow with the row groups.
-            with parquet.ParquetFile(
-                opened(file),
-                read_dictionary=texts,
-                buffer_size=1 << 16,
-                pre_buffer=False,
-                page_checksum_verification=True,
-            ) as reader:
-                size = data.size if data.handle is not None else file.stat().st_size
-                _check_sizes(reader.metadata, size, reading.at(file))
-                constant = {name: key for name, key in keys.items() if name not in wanted}
-                for batch in reader.iter_batches(chunk_rows(len(features)), columns=wanted):
-                    yield batch, constant
-
-    return with_batches(replace(table, reading=reading), batches)
-
-
-def _may_be_regime(file: Any, schema: Any, reading: Reading) -> dict[str, Sequence[object]]:
-    """Columns of text that may hold the regime, and their first values."""
-    texts = [f.name for f in schema if _is_text(f.type) and f.name not in reading.ignore]
-    with parquet.ParquetFile(file) as reader:
-        first = next(reader.iter_batches(_HEAD_ROWS, columns=texts), None)
-    values = {} if first is None else first.to_pydict()
-    return few_valued(values, reading.control, fewest=1) or dict.fromkeys(texts, ())
-
-
 def _is_text(kind: Any) -> bool:
     value = kind.value_type if types.is_dictionary(kind) else kind
     return bool(types.is_string(value) or types.is_large_string(value))
 
 
-def _check_part(
-    schema: Any, keys: Mapping[str, str], features: Sequence[str], reading: Reading
-) -> None:
+# -- Parquet ------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A Parquet file, the `key=value` pairs of its path, and its schema."""
+
+    path: Path
+    keys: Mapping[str, str]
+    schema: Any
+
+
+def parquet_table(data: DataFile, reading: Reading) -> Table:
+    """A Parquet file, or a folder of them, which may be partitioned by `regime=value`."""
+    with readable(data.path):
+        files = [(data.path, {})] if data.handle is not None else parquet_parts(data.path)
+    if not files:
+        raise reading.fail("the folder holds no Parquet file", "Check the path.")
+    parts = []
+    for path, keys in files:
+        with readable(path):
+            try:
+                parts.append(Part(path, keys, parquet.read_schema(_source(data, path))))
+            except BROKEN as error:
+                raise unreadable(error, reading.at(path)) from None
+    # The first file says what the features are.
+    first = parts[0]
+    partitions = [key for key in first.keys if key not in first.schema.names]
+    not_numbers = {f.name: why for f in first.schema if (why := _why_not_numeric(f.type))}
+
+    def texts() -> Mapping[str, Sequence[object]]:
+        names = [f.name for f in first.schema if _is_text(f.type) and f.name not in reading.ignore]
+        head: dict[str, Any] = {}
+        # A broken file is refused when its rows are read.
+        with (
+            suppress(StopIteration, *BROKEN),
+            parquet.ParquetFile(_source(data, first.path)) as file,
+        ):
+            head = next(batch.to_pydict() for batch in file.iter_batches(HEAD_ROWS, columns=names))
+        return head | dict.fromkeys(partitions, ())
+
+    table = choose_columns(
+        reading.at(first.path),
+        [*first.schema.names, *partitions],
+        partial(_parquet_rows, data),
+        not_numbers=not_numbers | dict.fromkeys(partitions, "a partition"),
+        texts=texts,
+    )
+    for part in parts:
+        _check_part(part, table)
+    return replace(table, parts=tuple(parts), reading=table.reading.at(data.path))
+
+
+def _source(data: DataFile, path: Path) -> Any:
+    return path if data.handle is None else data.from_start()
+
+
+def _parquet_rows(data: DataFile, table: Table) -> Iterator[Chunk]:
+    return chunks_of(table, _parquet_batches(data, table))
+
+
+def _parquet_batches(data: DataFile, table: Table) -> Iterator[tuple[Any, Mapping[str, str]]]:
+    """Record batches of the table's parts, with the values that their paths give."""
+    named = table.reading.columns().values()
+    for path, keys, schema in table.parts:
+        wanted = [*table.features, *(name for name in named if name in schema.names)]
+        constant = {name: key for name, key in keys.items() if name not in wanted}
+        # Texts stay dictionaries: one that many rows share is held once.
+        texts = [n for n in wanted if n in named and types.is_string(schema.field(n).type)]
+        size = data.size if data.handle is not None else path.stat().st_size
+        with parquet.ParquetFile(
+            _source(data, path),
+            read_dictionary=texts,
+            # Neither mapped nor pre-fetched, and of a large file not even a row group is held as a
+            # whole. A buffer takes what a page claims to hold, so a small file is read without one.
+            buffer_size=1 << 16 if fits(_LARGEST_PAGE, size) else 0,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        ) as file:
+            _check_sizes(file.metadata, size, table.reading.at(path))
+            for batch in file.iter_batches(chunk_rows(len(table.features)), columns=wanted):
+                yield batch, constant
+
+
+def _check_part(part: Part, table: Table) -> None:
     """Raise an `InputError` unless a file has all features, and regime, batch and group as text."""
-    kinds = dict(zip(schema.names, schema.types, strict=True))
-    for name in features:
+    reading = table.reading.at(part.path)
+    kinds = dict(zip(part.schema.names, part.schema.types, strict=True))
+    for name in table.features:
         if name not in kinds:
             raise reading.fail(
                 f"the column {name!r} of the client's other files is missing here",
@@ -243,7 +236,7 @@ def _check_part(
                 raise reading.fail(
                     f"the {what} column {name!r} is of type {kind}", "Store it as text."
                 )
-        elif keys.get(name) in (None, "__HIVE_DEFAULT_PARTITION__"):
+        elif part.keys.get(name) in (None, "__HIVE_DEFAULT_PARTITION__"):
             raise reading.fail(
                 f"no column and no folder of the path gives {name!r}",
                 f"Store it as a column or in a folder {name}=VALUE.",
@@ -304,43 +297,44 @@ def frame_table(frame: Any, reading: Reading) -> Table:
     from narwhals.exceptions import NarwhalsError
 
     try:
-        table = nw.from_native(frame)
+        given = nw.from_native(frame)
     except (TypeError, NarwhalsError) as error:
         raise reading.fail(
             f"the {type(frame).__name__} cannot be used as a table ({str(error)[:100]})",
             "Pass a pandas, polars or pyarrow table with one name per column.",
         ) from None
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
+    if isinstance(given, nw.LazyFrame):
+        given = given.collect()
     # pandas numbers the columns of a plain array.
-    columns, named = [str(column) for column in table.columns], reading.columns()
-    whole, kinds = dict[str, Any](), dict[str, str]()
+    columns = [str(column) for column in given.columns]
+    named = {name: what for what, name in reading.columns().items()}
+    whole, not_numbers = dict[str, Any](), dict[str, str]()
     for i, name in enumerate(columns):
-        own = table[:, i]
-        if name in named.values():
+        own = given[:, i]
+        if name in named:
             gaps = zip(own.to_list(), own.is_null().to_list(), strict=True)
-            texts = [None if gap else str(value) for value, gap in gaps]
-            whole[name] = pa.array([None if x in reading.na else x for x in texts], pa.string())
+            values = [None if gap else str(value) for value, gap in gaps]
+            whole[name] = pa.array([None if x in reading.na else x for x in values], pa.string())
             if own.dtype.is_float():
-                what = next(what for what, column in named.items() if column == name)
+                what = named[name]
                 remedy = f"Store {what}{'es' if what == 'batch' else 's'} as text."
                 reading.note(f"the {what} column {name!r} holds decimal numbers", remedy)
         elif name not in reading.ignore:
-            whole[name], kinds[name] = _column(own, name, reading)
-    not_numbers = {name: why for name, why in kinds.items() if why}
-    likely = None
-    if named["regime"] not in columns:
-        found = {k: x.to_pylist() for k, x in whole.items() if x is not None and _is_text(x.type)}
-        likely = few_valued(found, reading.control) or dict.fromkeys(found, ())
-    chosen = choose_columns(reading, columns, not_numbers=not_numbers, candidates=likely)
+            whole[name], why = _column(own, name, reading)
+            not_numbers |= {name: why} if why else {}
 
-    def batches() -> Batches:
-        wanted = [*chosen.features, *chosen.reading.columns().values()]
-        rows = pa.table({name: whole[name] for name in wanted})
-        for batch in rows.to_batches(chunk_rows(len(chosen.features))):
-            yield batch, {}
+    def texts() -> Mapping[str, Sequence[object]]:
+        return {
+            name: x.to_pylist() for name, x in whole.items() if x is not None and _is_text(x.type)
+        }
 
-    return with_batches(chosen, batches)
+    def rows(table: Table) -> Iterator[Chunk]:
+        wanted = [*table.features, *table.reading.columns().values()]
+        batches = pa.table({name: whole[name] for name in wanted})
+        step = chunk_rows(len(table.features))
+        return chunks_of(table, ((batch, {}) for batch in batches.to_batches(step)))
+
+    return choose_columns(reading, columns, rows, not_numbers=not_numbers, texts=texts)
 
 
 def _column(own: Any, name: str, reading: Reading) -> tuple[Any, str]:

@@ -14,14 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError, import_optional
-from jigsaw_crl.study.arrow import parquet_table
+from jigsaw_crl.study.arrow import Part
 from jigsaw_crl.study.collected import Along, Collected
-from jigsaw_crl.study.data_file import open_data, parquet_parts
-from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.regimes import collect
 from jigsaw_crl.study.table import Table
 
@@ -29,16 +26,11 @@ from jigsaw_crl.study.table import Table
 PATIENCE = 10
 
 
-def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Collected:
+def collect_on_cluster(table: Table, along: Along | None) -> Collected:
     """What the rows of a folder of Parquet files give, each file read by a worker.
 
-    Parameters
-    ----------
-    cluster : str or distributed.Client
-        Address of the scheduler, such as ``"tcp://10.0.0.1:8786"``, or a connected client.
-    table : Table
-        Its path is a folder that every worker has under the same path.
-    along : Along or None
+    The cluster of its reading is the address of the scheduler, such as ``"tcp://10.0.0.1:8786"``,
+    or a connected client. Every worker has the folder under the same path.
     """
     reading = table.reading
     asked = {"trim": reading.trim, "group": reading.group, "fill-missing": reading.missing == "em"}
@@ -50,14 +42,15 @@ def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Colle
             )
     if reading.path is None or not reading.path.is_dir():
         raise reading.fail("a cluster reduces a folder of Parquet files", "Name the folder.")
-    path = reading.path.absolute()
-    with _connected(cluster) as connection:
-        shared: Any = (reading.at(path), along)
+    with _connected(reading.cluster) as connection:
+        shared: Any = (replace(table, reading=reading.but(cluster=None), parts=()), along)
         if along is not None:
             # Directions take megabytes: they are sent once to each worker, not with each file.
             (shared,) = connection.scatter([shared], broadcast=True, hash=False)
-        files = [str(part) for part, _ in parquet_parts(path)]
-        left = [connection.submit(_part, file, shared, pure=False) for file in files]
+        left = [
+            connection.submit(_part, part._replace(path=part.path.absolute()), shared, pure=False)
+            for part in table.parts
+        ]
         while len(left) > 1:
             pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
             left = [
@@ -66,6 +59,16 @@ def collect_on_cluster(cluster: Any, table: Table, along: Along | None) -> Colle
             ]
         found: Collected = left[0].result()
     found.reading = found.bad.reading = reading
+    return found
+
+
+def _part(part: Part, shared: tuple[Table, Along | None]) -> Collected:
+    """What one file of a folder gives; this runs at a worker."""
+    table, along = shared
+    table = replace(table, parts=(part,), reading=table.reading.at(part.path))
+    found = collect(table, along)
+    for problem in found.bad.problems():
+        raise problem
     return found
 
 
@@ -96,18 +99,3 @@ def _connected(cluster: Any) -> Iterator[Any]:
                 f"a worker cannot run this ({str(error)[:120]})",
                 "Install the same version of this package on every worker.",
             ) from None
-
-
-def _part(part: str, shared: tuple[Reading, Along | None]) -> Collected:
-    """What one file of a folder gives; this runs at a worker."""
-    reading, along = shared
-    assert reading.path is not None
-    with open_data(reading.path) as data:
-        table = parquet_table(data, reading, only=Path(part)).without_codes()
-        table = replace(table, reading=table.reading.at(Path(part)))
-        if reading.reduction is not None:
-            table = table.choose(reading.reduction.columns)
-        found = collect(table, along)
-    for problem in found.bad.problems():
-        raise problem
-    return found

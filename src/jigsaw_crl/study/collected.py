@@ -24,7 +24,6 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.reduction import (
     BLOCK_ROWS,
-    WIDE,
     ColumnSketch,
     Reduction,
     reduce_columns,
@@ -32,6 +31,7 @@ from jigsaw_crl.client.reduction import (
 from jigsaw_crl.moments.accumulator import Accumulator
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.study.manifest import Reading
+from jigsaw_crl.study.problems import raise_all
 from jigsaw_crl.study.rows import BadRows, RowNumbers, ignoring, most
 from jigsaw_crl.study.table import Chunk, is_sparse, quoted
 
@@ -50,11 +50,6 @@ USUAL_CONTROLS = (
     "baseline", "ctrl", "dmso", "mock", "nominal", "none", "non-targeting", "nontargeting",
     "normal", "obs", "observational", "reference", "untreated", "vehicle", "wildtype", "wt",
 )  # fmt: skip
-
-
-def is_wide(n_columns: int, reading: Reading) -> bool:
-    """Is a table reduced? Filling in missing values and covariates need all columns."""
-    return n_columns >= WIDE and reading.missing != "em" and not reading.covariates
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +226,8 @@ class Collected:
 
     def finish(self) -> Self:
         """Compute the moments of each regime and batch; no rows can be added afterwards."""
+        if self.first is not None:
+            return self
         labels = {self.reading.rename.get(x, x) for x in self.regimes if x != self.reading.control}
         rank = self.reading.n_latent or len(labels)
         for (regime, batch), stream in self.streams.items():
@@ -279,30 +276,33 @@ class Collected:
         constant = [f for f, keep in zip(self.features, varying, strict=True) if not keep]
         return kept, constant, {**ignored, **numbers}
 
-    def check_regimes(self) -> None:
-        """Note what is wrong with the values of the regime column; raise if there is no control."""
-        reading, values = self.reading, [*self.regimes, *self.gone()]
-        if not values:
-            raise reading.fail("there are no rows", "Check that the file is complete.")
-        control = reading.control
+    def problems(self) -> list[InputError]:
+        """What is wrong with single rows; notes or raises what is wrong with the regimes."""
+        found, reading, values = self.bad.problems(), self.reading, [*self.regimes, *self.gone()]
+        control, fault = reading.control, None
         folded = control.strip().casefold()
         twins = [v for v in values if v.strip().casefold() == folded and v != control]
         strangers = [v for v, x in reading.rename.items() if v not in values and x != control]
-        if strangers and reading.strict_rename:
+        if not values:
+            fault = reading.fail("there are no rows", "Check that the file is complete.")
+        elif strangers and reading.strict_rename:
             near = did_you_mean(strangers[0], values) or "Check the spelling."
             reading.note(f"there is no regime {strangers[0]!r} to rename", near)
         if twins:
             what = f"differs from the control {control!r} only by case or spaces"
             remedy = "Spell the control one way, or name it with --control."
-            raise reading.fail(f"the regime {twins[0]!r} {what}", remedy, twins[0])
-        if control not in values:
+            fault = reading.fail(f"the regime {twins[0]!r} {what}", remedy, twins[0])
+        elif values and control not in values:
             usual = [v for v in values if v.strip().casefold() in USUAL_CONTROLS]
             hint = f"Is it {usual[0]!r}?" if len(usual) == 1 else ""
-            raise reading.fail(
+            fault = reading.fail(
                 f"there are no control rows: no regime is {control!r} (found {quoted(values)})",
                 "Name the value of observational rows with --control. "
                 f"{did_you_mean(control, values) or hint}".strip(),
             )
+        if fault is not None:
+            raise_all([*found, fault])
+        return found
 
     def check_control(self) -> None:
         """Raise an `InputError` if no row of the control is left."""

@@ -79,26 +79,19 @@ def files_below(folder: Path, ending: str) -> Iterator[Path]:
     Links to folders are not followed, and hidden entries and those that begin with an underscore
     are left out. After 20,000 entries an `InputError` is raised.
     """
-    left, level = _MOST_ENTRIES, [folder]
-    for _ in range(_MOST_LEVELS):
-        deeper: list[Path] = []
-        for place in level:
-            with os.scandir(place) as entries:
-                for entry in entries:
-                    left -= 1
-                    if left < 0:
-                        raise InputError(
-                            f"the folder holds more than {_MOST_ENTRIES} entries",
-                            "Name the client's own folder.",
-                            path=folder,
-                        )
-                    if entry.name.startswith((".", "_")):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        deeper.append(place / entry.name)
-                    elif entry.name.endswith(ending) and entry.is_file():
-                        yield place / entry.name
-        level = sorted(deeper)
+    seen = 0
+    for place, folders, files in os.walk(folder):
+        seen += len(folders) + len(files)
+        if seen > _MOST_ENTRIES:
+            raise InputError(
+                f"the folder holds more than {_MOST_ENTRIES} entries",
+                "Name the client's own folder.",
+                path=folder,
+            )
+        level = len(Path(place).relative_to(folder).parts) + 1
+        folders[:] = sorted(x for x in folders if x[0] not in "._" and level < _MOST_LEVELS)
+        found = (Path(place, x) for x in files if x[0] not in "._" and x.endswith(ending))
+        yield from (path for path in found if path.is_file())
 
 
 def parquet_parts(folder: Path) -> list[tuple[Path, dict[str, str]]]:

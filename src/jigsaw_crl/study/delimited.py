@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.study.arrow import NULLS, Batches, unreadable, with_batches
+from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.study.arrow import NULLS, chunks_of, unreadable
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import BOOLEAN, Table, check_width, choose_columns, few_valued
+from jigsaw_crl.study.table import BOOLEAN, HEAD_ROWS, Chunk, Table, choose_columns
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.I)
 # A number with a fraction after a comma or point; one with a comma that may separate thousands.
@@ -31,21 +32,33 @@ _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b|\d{1,2}:\d{2}\b")
 _MISSING = {"", "na", "n/a", "#n/a", "null", "none"}
 # No text has such characters.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
-_HEAD_BYTES, _HEAD_ROWS = 1 << 20, 1_000
 # A row of 100,000 columns takes two megabytes.
-_HEAD_LINES, _MOST_HEAD_BYTES = 4, 1 << 26
+_HEAD_BYTES, _HEAD_LINES, _MOST_HEAD_BYTES = 1 << 20, 4, 1 << 26
 # Bytes that are parsed at a time.
 _BLOCK = 1 << 20
 
 
 class _Head(NamedTuple):
-    """Header, first rows, delimiter, bytes of the longest of these lines, and the encoding."""
+    """What the first lines show.
+
+    The header, the first values of each column, without spaces around, the delimiter, the bytes of
+    the longest of these lines, and the encoding.
+    """
 
     header: list[str]
-    sample: list[list[str]]
+    columns: Mapping[str, list[str]]
     delimiter: str
     longest: int
     encoding: str
+
+    def numbers(self, reading: Reading) -> dict[str, list[str]]:
+        """The first values of columns that may be features, without missing ones."""
+        skipped, na = {*reading.columns().values(), *reading.ignore}, reading.na
+        return {
+            name: [x for x in cells if not is_missing(x) and x not in na]
+            for name, cells in self.columns.items()
+            if name not in skipped
+        }
 
 
 def is_missing(cell: str) -> bool:
@@ -55,42 +68,46 @@ def is_missing(cell: str) -> bool:
 
 def csv_texts(data: DataFile, reading: Reading) -> tuple[str, Iterator[Any]]:
     """The decimal mark of a text file, and all its columns as texts, in record batches."""
-    with readable(data.path):
-        head = _head(data, reading)
-    cells = _cells(head.header, head.sample, {*reading.columns().values()}, ())
+    head = _head(data, reading)
+    decimal = _decimal_point(head.numbers(reading.but(na=[])), head.delimiter, reading)
     types = dict.fromkeys(head.header, pa.string())
     options = arrow_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
-    return _decimal_point(cells, head.delimiter, reading), _batches(data, reading, head, options)
+    return decimal, _batches(data, reading, head, options)
 
 
 def csv_table(data: DataFile, reading: Reading) -> Table:
     """A text file with commas, semicolons or tabs; the first line names the columns."""
-    with readable(data.path):
-        head = _head(data, reading)
-    header, sample = head.header, head.sample
-    check_width(len(header), reading)
-    cells = _cells(header, sample, {*reading.columns().values(), *reading.ignore}, reading.na)
+    head = _head(data, reading)
+    cells = head.numbers(reading)
     decimal = _decimal_point(cells, head.delimiter, reading)
     not_numbers = _text_columns(cells, decimal)
-    likely = _may_be_regime(header, sample, not_numbers, reading)
-    table = choose_columns(reading, header, not_numbers=not_numbers, candidates=likely)
-    if not sample:
+
+    def texts() -> Mapping[str, list[str]]:
+        # A regime may be called "none".
+        return {
+            name: [x for x in own if x]
+            for name, own in head.columns.items()
+            if name not in reading.ignore and any(own)
+            if not_numbers.get(name) == "text" or all(map(is_missing, own))
+        }
+
+    def rows(table: Table) -> Iterator[Chunk]:
+        named = table.reading.columns().values()
+        types = dict.fromkeys(table.features, pa.float64()) | dict.fromkeys(named, pa.string())
+        options = arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            strings_can_be_null=True,
+            null_values=[*NULLS, *reading.na],
+            decimal_point=decimal,
+        )
+        batches = _batches(data, reading, head, options)
+        return chunks_of(table, ((batch, {}) for batch in batches))
+
+    table = choose_columns(reading, head.header, rows, not_numbers=not_numbers, texts=texts)
+    if not any(head.columns.values()):
         raise reading.fail("there are no rows below the header", "Check that the file is complete.")
-    named = list(table.reading.columns().values())
-    types = dict.fromkeys(table.features, pa.float64()) | dict.fromkeys(named, pa.string())
-    options = arrow_csv.ConvertOptions(
-        column_types=types,
-        include_columns=[*named, *table.features],
-        strings_can_be_null=True,
-        null_values=[*NULLS, *reading.na],
-        decimal_point=decimal,
-    )
-
-    def batches() -> Batches:
-        for batch in _batches(data, reading, head, options):
-            yield batch, {}
-
-    return with_batches(table, batches, header)
+    return table
 
 
 def _batches(data: DataFile, reading: Reading, head: _Head, options: Any) -> Iterator[Any]:
@@ -106,21 +123,52 @@ def _batches(data: DataFile, reading: Reading, head: _Head, options: Any) -> Ite
     parse = arrow_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True)
     try:
         with data.copy() as file:
-            stream = pa.input_stream(file, compression=_compression(data))
+            stream = pa.input_stream(file, compression="gzip" if _is_packed(data) else None)
             with arrow_csv.open_csv(stream, read, parse, options) as reader:
                 yield from reader
     except pa.ArrowException as error:
         raise unreadable(error, reading, head.header) from None
 
 
-def _compression(data: DataFile) -> str | None:
-    return "gzip" if data.path.suffix.casefold() == ".gz" else None
+def _is_packed(data: DataFile) -> bool:
+    return data.path.suffix.casefold() == ".gz"
+
+
+def _head(data: DataFile, reading: Reading) -> _Head:
+    with readable(data.path):
+        first, complete = _first_bytes(data, reading)
+    text, encoding = _decoded(first, reading)
+    if not text.strip():
+        raise reading.fail("the file is empty", "Check the file.")
+    if "\0" in text:
+        raise reading.fail("the file is not text", "Save it as CSV, or use its own ending.")
+    delimiter = _delimiter(text, reading.columns()["regime"])
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        header = next(lines)
+        sample = [line for line, _ in zip(lines, range(HEAD_ROWS), strict=False) if line]
+    except csv.Error as error:
+        raise reading.fail(f"the file is not CSV ({error})", "Save it again as CSV.") from None
+    if not complete:
+        # The last line may end in the middle.
+        del sample[-1:]
+    if sample and len(sample[0]) > len(header):
+        raise reading.fail(
+            f"the first line names {pluralise(len(header), 'column')}, and the next has "
+            f"{len(sample[0])} values",
+            "Name every column, and delete lines above these names. Separate columns by semicolons "
+            "if numbers have decimal commas.",
+        )
+    columns = {
+        name: [line[i].strip() for line in sample if i < len(line)] for i, name in enumerate(header)
+    }
+    return _Head(header, columns, delimiter, max(map(len, first.splitlines())), encoding)
 
 
 def _first_bytes(data: DataFile, reading: Reading) -> tuple[bytes, bool]:
     """The first megabyte, or more until a few lines are complete; and is this the whole file?"""
     file: Any = data.from_start()
-    if _compression(data):
+    if _is_packed(data):
         file = gzip.GzipFile(fileobj=file)
     first = b""
     while len(first) < _MOST_HEAD_BYTES:
@@ -136,6 +184,18 @@ def _first_bytes(data: DataFile, reading: Reading) -> tuple[bytes, bool]:
     )
 
 
+def _decoded(first: bytes, reading: Reading) -> tuple[str, str]:
+    """The first bytes as text, and their encoding: UTF-8, or that of Windows in western Europe."""
+    # The data may end inside a character.
+    with suppress(UnicodeDecodeError):
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(first), "utf8"
+    with suppress(UnicodeDecodeError):
+        text = first.decode("cp1252")
+        if not _CONTROL.search(text):
+            return text, "cp1252"
+    raise reading.fail("the file is not text in UTF-8", "Save it as CSV in UTF-8.")
+
+
 def _delimiter(text: str, regime: str) -> str:
     """The delimiter that makes the regime a column of the header, or else most columns."""
     columns: dict[str, list[str]] = {mark: [] for mark in ",;\t"}
@@ -145,69 +205,6 @@ def _delimiter(text: str, regime: str) -> str:
             lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
             columns[delimiter] = next(lines, [])
     return max(columns, key=lambda d: (regime in columns[d], len(columns[d])))
-
-
-def _decoded(first: bytes, reading: Reading) -> tuple[str, str]:
-    """The first bytes as text, and their encoding: UTF-8, or that of Windows in western Europe."""
-    # The data may end inside a character.
-    with suppress(UnicodeDecodeError):
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(first), "utf8"
-    try:
-        text = first.decode("cp1252")
-    except UnicodeDecodeError:
-        text = "\0"
-    if _CONTROL.search(text):
-        raise reading.fail("the file is not text in UTF-8", "Save it as CSV in UTF-8.")
-    return text, "cp1252"
-
-
-def _head(data: DataFile, reading: Reading) -> _Head:
-    fail = reading.fail
-    first_bytes, complete = _first_bytes(data, reading)
-    text, encoding = _decoded(first_bytes, reading)
-    if not text.strip():
-        raise fail("the file is empty", "Check the file.")
-    if "\0" in text:
-        raise fail("the file is not text", "Save it as CSV, or use its own ending.")
-    delimiter = _delimiter(text, reading.columns()["regime"])
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        header = next(reader)
-        sample = [row for row, _ in zip(reader, range(_HEAD_ROWS), strict=False) if row]
-    except csv.Error as error:
-        raise fail(f"the file is not CSV ({error})", "Save it again as CSV.") from None
-    longest = max(map(len, first_bytes.splitlines()))
-    sample = sample[:-1] if sample and not complete else sample
-    return _Head(header, sample, delimiter, longest, encoding)
-
-
-def _cells(
-    header: list[str], sample: list[list[str]], skipped: set[str], na: Sequence[str]
-) -> dict[str, list[str]]:
-    """The first values of each column that may be a feature, without missing ones."""
-    columns = {}
-    for i, name in enumerate(header):
-        if name not in skipped:
-            cells = (row[i].strip() for row in sample if i < len(row))
-            columns[name] = [c for c in cells if c.casefold() not in _MISSING and c not in na]
-    return columns
-
-
-def _may_be_regime(
-    header: list[str], sample: list[list[str]], not_numbers: Mapping[str, str], reading: Reading
-) -> Mapping[str, Sequence[object]]:
-    """Columns that may hold the regime, and their first values; "none" may be a regime."""
-    cells = {
-        name: [row[i].strip() for row in sample if i < len(row) and row[i].strip()]
-        for i, name in enumerate(header)
-        if name not in reading.ignore
-    }
-    texts = {
-        name: own
-        for name, own in cells.items()
-        if own and (not_numbers.get(name) == "text" or all(map(is_missing, own)))
-    }
-    return few_valued(texts, reading.control, fewest=1) or texts
 
 
 def _decimal_point(columns: Mapping[str, list[str]], delimiter: str, reading: Reading) -> str:

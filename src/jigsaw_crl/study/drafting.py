@@ -28,17 +28,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
+from pyarrow import dataset
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import write_text
+from jigsaw_crl.base.files import readable, write_text
 from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.study.arrow import excel_sheet
-from jigsaw_crl.study.collected import USUAL_CONTROLS, is_wide
+from jigsaw_crl.study.collected import USUAL_CONTROLS
 from jigsaw_crl.study.data_file import DataFile, open_data, parquet_parts
 from jigsaw_crl.study.delimited import csv_texts, is_missing
 from jigsaw_crl.study.manifest import MANIFEST, Reading, describe
@@ -90,15 +91,14 @@ class _Column:
     def add(self, values: Any, decimal: str = ".") -> None:
         """Take further values, an array of pyarrow."""
         self.rows += len(values)
-        if pa.types.is_null(values.type):
-            self.missing += len(values)
-            return
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
+        if pa.types.is_null(values.type):
+            values = values.cast(pa.string())
         counted = pc.value_counts(values)
         unique, counts = counted.field(0), np.asarray(counted.field(1))
         if pa.types.is_string(unique.type) or pa.types.is_large_string(unique.type):
-            numbers = self._numbers(unique, counts, decimal)
+            numbers: FloatArray = self._numbers(unique.to_pandas(), counts, decimal)
         elif pa.types.is_floating(unique.type) or pa.types.is_integer(unique.type):
             numbers = np.asarray(unique.cast(pa.float64(), safe=False).fill_null(np.nan))
         else:
@@ -114,23 +114,18 @@ class _Column:
 
     def _numbers(self, unique: Any, counts: FloatArray, decimal: str) -> FloatArray:
         """Unique texts as numbers: NaN for a missing value, infinite for others, which are kept."""
-        if decimal != ".":
-            unique = pc.replace_substring(unique, decimal, ".")
-        with suppress(pa.ArrowInvalid):
-            return np.asarray(unique.cast(pa.float64()).fill_null(np.nan))
-        out = np.full(len(unique), np.inf)
-        for i, (text, count) in enumerate(zip(unique.to_pylist(), counts.tolist(), strict=True)):
+        written = unique.str.replace(decimal, ".", regex=False)
+        numbers = np.array(pd.to_numeric(written, errors="coerce"), dtype=np.float64)
+        for i in np.flatnonzero(np.isnan(numbers)).tolist():
+            text, count = unique[i], int(counts[i])
             if text is None or is_missing(text):
-                out[i] = np.nan
                 if text and text.strip():
                     self.words[text] += count
-                continue
-            try:
-                out[i] = float(text)
-            except ValueError:
+            elif text.strip().casefold() != "nan":
+                numbers[i] = np.inf
                 if text in self.texts or len(self.texts) <= MOST_CANDIDATE_VALUES:
                     self.texts[text] += count
-        return out
+        return numbers
 
     @property
     def is_number(self) -> bool:
@@ -150,14 +145,12 @@ class _Column:
         return not self.is_number and few_values
 
     @property
-    def is_empty(self) -> bool:
-        """Has no row a value?"""
-        return self.missing == self.rows and not self.words
-
-    @property
-    def is_mixed(self) -> bool:
-        """Does it hold numbers and more texts than codes?"""
-        return self.numbers > 0 and len(self.texts) > (MOST_CODES if self.is_number else 0)
+    def unusable(self) -> str:
+        """Why it is no feature, if it is empty or holds numbers and more texts than codes."""
+        if self.missing == self.rows and not self.words:
+            return "empty"
+        most = MOST_CODES if self.is_number else 0
+        return "text among numbers" if self.numbers and len(self.texts) > most else ""
 
     def codes(self) -> list[str]:
         """Values that seem to stand for a missing one."""
@@ -177,40 +170,36 @@ class _Column:
 def _looked_at(data: DataFile, reading: Reading) -> dict[str, _Column]:
     """What the columns of a text file, a Parquet table or an Excel sheet hold."""
     found: dict[str, _Column] = {}
-
-    def look(batches: Iterable[Any], decimal: str = ".") -> None:
-        for batch in batches:
-            for name, values in zip(batch.schema.names, batch.columns, strict=True):
-                found.setdefault(name, _Column()).add(values, decimal)
-
-    if data.path.name.casefold().endswith(".xlsx"):
-        sheet = excel_sheet(data, reading)
-        for i, name in enumerate(sheet.columns):
-            found[str(name)] = column = _Column()
-            column.add(_cells(sheet.iloc[:, i]))
-        return found
-    if data.handle is not None and not data.path.name.casefold().endswith(".parquet"):
-        decimal, texts = csv_texts(data, reading)
-        look(texts, decimal)
-        return found
-    for path, keys in parquet_parts(data.path) if data.handle is None else [(data.path, {})]:
-        try:
-            with parquet.ParquetFile(path) as file:
-                look(file.iter_batches())
-                for name, value in keys.items():
-                    values = pa.repeat(value, file.metadata.num_rows)
-                    found.setdefault(name, _Column()).add(values)
-        except pa.ArrowException as error:
-            raise reading.fail(f"the file cannot be read ({str(error)[:100]})", "") from None
+    try:
+        with readable(data.path):
+            for batch, decimal in _batches(data, reading):
+                for name, values in zip(batch.schema.names, batch.columns, strict=True):
+                    found.setdefault(name, _Column()).add(values, decimal)
+    except pa.ArrowException as error:
+        raise reading.fail(f"the file cannot be read ({str(error)[:100]})", "") from None
     return found
+
+
+def _batches(data: DataFile, reading: Reading) -> Iterator[tuple[Any, str]]:
+    """All columns of a table, in record batches, and the decimal mark of its texts."""
+    folded = data.path.name.casefold()
+    if folded.endswith(".xlsx"):
+        sheet = excel_sheet(data, reading)
+        yield pa.table({str(name): _cells(sheet[name]) for name in sheet}), "."
+    elif data.handle is not None and not folded.endswith(".parquet"):
+        decimal, texts = csv_texts(data, reading)
+        yield from ((batch, decimal) for batch in texts)
+    else:
+        parts = [data.path] if data.handle else [path for path, _ in parquet_parts(data.path)]
+        whole = dataset.dataset([*map(str, parts)], format="parquet", partitioning="hive")
+        yield from ((batch, ".") for batch in whole.to_batches(use_threads=False))
 
 
 def _cells(column: Any) -> Any:
     """A column of a data frame as an array of pyarrow; numbers and texts together are texts."""
     with suppress(pa.ArrowException):
         return pa.array(column, from_pandas=True)
-    gaps = zip(column.tolist(), column.isna().tolist(), strict=True)
-    return pa.array([None if gap else str(value) for value, gap in gaps], pa.string())
+    return pa.array(column.astype(str).where(column.notna(), None), pa.string())
 
 
 # -- one table ------------------------------------------------------------------------------------
@@ -260,28 +249,29 @@ class _Table:
         others = {name: c for name, c in self.columns.items() if name != regime}
         ignore = said.get("ignore", [])
         codes = {x for name, c in others.items() if name not in ignore for x in c.codes()}
-        codes |= {str(x) for x in said.get("na", [])}
         gaps = any(c.missing for c in others.values() if c.is_number)
-        mixed = {name: "text among numbers" for name, c in others.items() if c.is_mixed}
-        mixed |= {name: "empty" for name, c in others.items() if c.is_empty}
-        reading = self.reading.but(
-            regime=regime, control=control or max(values, key=lambda v: values[v]),
-            na=sorted(codes), ignore=[*ignore, *mixed], strict_ignore=False,
+        unusable = {name: c.unusable for name, c in others.items() if c.unusable}
+        self.reading = self.reading.but(
+            regime=regime,
+            control=control or max(values, key=lambda v: values[v]),
+            na=sorted(codes | {str(x) for x in said.get("na", [])}),
+            ignore=[*ignore, *unusable],
+            strict_ignore=False,
             missing=said.get("missing") or ("drop" if codes or gaps else "refuse"),
-        )  # fmt: skip
-        self.reading = reading
-        assert reading.path is not None
-        with open_data(reading.path) as data:
-            table = table_of(data, reading).without_codes()
-            self.ignored = {**table.ignored, **mixed}
-            if is_wide(len(table.features), reading):
+        )
+        assert self.reading.path is not None
+        with open_data(self.reading.path) as data:
+            table = table_of(data, self.reading)
+            self.ignored = {**table.ignored, **unusable}
+            if table.is_wide:
                 return
-            collected = collect(table, None)
+            collected = collect(table)
         first, others_of = collected.moments()
         _, constant, ignored = collected.used(varying_columns(first, others_of), self.ignored)
         self.ignored = {**dict.fromkeys(constant, "constant"), **ignored}
         if collected.bad.dropped is not None:
-            self.lost = f": {collected.bad.dropped.n_rows:,} of {collected.bad.n_rows:,} rows"
+            lost = f"{collected.bad.dropped.n_rows:,} of {collected.bad.n_rows:,} rows"
+            self.lost = f"{self.reading.client}: {lost}"
 
 
 def _usual_control(values: Iterable[str]) -> list[str]:
@@ -310,7 +300,7 @@ def draft_manifest(folder: Path) -> Draft:
     path = folder / MANIFEST
     described = describe(folder, {}, elsewhere=True)
     said = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
-    tables, left, notes, unread = list[_Table](), list[_Table](), list[str](), list[InputError]()
+    left, notes, unread = list[_Table](), list[str](), list[InputError]()
     for reading in described.clients:
         assert reading.path is not None
         if not reading.path.is_dir() and not reading.path.name.casefold().endswith(_DRAFTED):
@@ -322,30 +312,14 @@ def draft_manifest(folder: Path) -> Draft:
                 left.append(_Table(reading, own, _looked_at(data, reading)))
         except InputError as error:
             unread.append(error.located(client=reading.client, path=reading.path))
-    # Labels of tables that are clear tell the regime column of others.
-    known = set[str]()
-    while left:
-        chosen = [(table, regime) for table in left if (regime := table.choose_regime(known))]
-        if not chosen:
-            break
-        for table, regime in chosen:
-            left.remove(table)
-            try:
-                table.fill(regime)
-            except InputError as error:
-                unread += [e.located(path=table.reading.path) for e in parts_of(error)]
-                continue
-            tables.append(table)
-            known |= {label_key(v) for v in table.values}
-    unread += [_unclear(table) for table in left]
+    tables = _filled(left, unread)
     notes += [f"{error.client}: {error.what}. {error.remedy}" for error in unread]
-    order = {reading.client: i for i, reading in enumerate(described.clients)}
-    tables.sort(key=lambda t: order[t.reading.client])
     guesses = [f"{t.reading.control!r} ({t.reading.client})" for t in tables if t.guessed]
     if guesses:
         about = f"the control is a guess, the value with most rows: {', '.join(guesses)}"
         notes.insert(0, f"{about}. Correct it if rows without an intervention are called otherwise")
-    text = "\n".join(_lines(described.name, tables, notes, said)) + "\n"
+    document = {"name": described.name, **said}
+    text = "\n".join(_lines(tables, notes, _drafted(tables, document))) + "\n"
     trial, problems = folder / ".study-draft.toml", tuple[InputError, ...]()
     try:
         write_text(trial, text)
@@ -355,73 +329,55 @@ def draft_manifest(folder: Path) -> Draft:
     finally:
         trial.unlink(missing_ok=True)
     # What the reader says of a table that was not drafted follows from that.
-    known_of = {error.client for error in unread}
-    problems = (*unread, *(p for p in problems if p.client not in known_of))
+    known_of = {place for error in unread for place in (error.client, error.path)}
+    problems = (*unread, *(p for p in problems if not {p.client, p.path} & known_of))
     told = tuple(notes[: bool(guesses)])
     return Draft(text, problems, tuple(t.reading.client for t in tables), told)
 
 
-def _unclear(table: _Table) -> InputError:
-    likely = {name: c for name, c in table.columns.items() if c.may_be_regime}
-    shown = [f"{name!r} holds {few(sorted(c.named), 4)}" for name, c in likely.items()]
-    client = _toml(table.reading.client)
-    return table.reading.fail(
-        f"it is not clear which column holds the regime ({'; '.join(shown[:6]) or 'no text column'}"
-        ")",
-        f'Write [clients.{client}] and below it regime = "COLUMN", then run jigsaw init again.',
-    )
+def _filled(left: list[_Table], unread: list[InputError]) -> list[_Table]:
+    """The tables whose regime column is clear; labels of clear tables tell that of others."""
+    tables, known, order = list[_Table](), set[str](), [t.reading.client for t in left]
+    while chosen := [(table, column) for table in left if (column := table.choose_regime(known))]:
+        for table, column in chosen:
+            left.remove(table)
+            try:
+                table.fill(column)
+            except InputError as error:
+                unread += [e.located(path=table.reading.path) for e in parts_of(error)]
+                continue
+            tables.append(table)
+            known |= {label_key(v) for v in table.values}
+    for table in left:
+        likely = {name: c for name, c in table.columns.items() if c.may_be_regime}
+        shown = [f"{name!r} holds {few(sorted(c.named), 4)}" for name, c in likely.items()]
+        what = f"it is not clear which column holds the regime ({'; '.join(shown[:6])})"
+        what = what if shown else "there is no column of text that may hold the regime"
+        above = f"[clients.{_toml(table.reading.client)}] and below it"
+        remedy = f'Write {above} regime = "COLUMN", then run jigsaw init again.'
+        unread.append(table.reading.fail(what, remedy))
+    return sorted(tables, key=lambda t: order.index(t.reading.client))
 
 
-def _lines(
-    name: str, tables: Sequence[_Table], notes: Sequence[str], said: Mapping[str, Any]
-) -> Iterator[str]:
-    """The manifest, line by line; what was said before stays."""
-    yield f"{HEAD} from {pluralise(len(tables), 'table')}: check every line, then"
-    yield "# run jigsaw check on this folder. Delete what is wrong; everything is optional."
-    yield from (f"# {' '.join(note.split())}" for note in notes)
-    top: dict[str, Any] = {"name": name, **said}
-    clients: dict[str, dict[str, Any]] = {
-        client: dict(own) for client, own in top.pop("clients", {}).items()
-    }
-    for t in tables:
-        clients.setdefault(t.reading.client, {})
-    _share(tables, top, clients)
-    for key, value in top.items():
-        if not isinstance(value, dict) or key == "ignore":
-            yield from _entry(key, value)
-    if "interventions" not in top:
-        yield '# interventions = "hard"  # if targets no longer respond to their causes, as with a'
-        yield "#   setpoint that is held; of one client only: below its name, [clients.NAME]"
-    for key, value in top.items():
-        if isinstance(value, dict) and key != "ignore":
-            yield f"\n[{key}]  # {_COMMENTS[key]}" if key in _COMMENTS else f"\n[{key}]"
-            yield from (f"{_toml(x)} = {_toml(y)}" for x, y in value.items())
-    lost = {t.reading.client: t.lost for t in tables}
-    for client, own in clients.items():
-        if own:
-            yield f"\n[clients.{_toml(client)}]"
-            for key, value in own.items():
-                yield from _entry(key, value, lost.get(client, "") if key == "missing" else "")
+def _drafted(tables: Sequence[_Table], said: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the manifest: what was said before, and what is drafted beside it.
 
-
-def _share(
-    tables: Sequence[_Table], top: dict[str, Any], clients: dict[str, dict[str, Any]]
-) -> None:
-    """Put what is drafted above all tables where clients agree, else below the client's name."""
-    for key in ("regime", "control", "na", "missing"):
+    What holds for all tables stands above them, else below the client's name.
+    """
+    top: dict[str, Any] = {"clients": {}, **said}
+    clients = {t.reading.client: dict(top["clients"].get(t.reading.client, {})) for t in tables}
+    top["clients"] = {**top["clients"], **clients}
+    for key in ("regime", "control") if tables else ():
         each = {t.reading.client: getattr(t.reading, key) for t in tables}
-        common = Counter(map(json.dumps, each.values())).most_common(1)
-        if key in top or not common:
-            shared = top.get(key)
-        elif key in ("regime", "control") or common[0][1] == len(each):
-            shared = json.loads(common[0][0])
-        else:
-            shared = [] if key == "na" else "refuse"
-        if shared not in (None, [], "refuse"):
-            top[key] = shared
+        top.setdefault(key, Counter(each.values()).most_common(1)[0][0])
         for client, value in each.items():
-            if value != shared and value not in ([], "refuse"):
+            if value != top[key]:
                 clients[client].setdefault(key, value)
+    codes = sorted({code for t in tables for code in t.reading.na})
+    missing = {t.reading.missing for t in tables if "missing" not in t.said} - {"refuse"}
+    for key, value in (("na", codes), ("missing", next(iter(missing), ""))):
+        if value:
+            top.setdefault(key, value)
     why = {column: reason for t in reversed(tables) for column, reason in t.ignored.items()}
     why = {column: "" if reason == ON_REQUEST else reason for column, reason in why.items()}
     agreed = [c for c in why if all(c in t.ignored for t in tables if c in t.columns)]
@@ -438,12 +394,13 @@ def _share(
         if twins:
             own["rename"] = {**twins, **own.get("rename", {})}
         for column, about in t.columns.items():
-            unit = _BRACKETS.search(column) or _UNIT.search(column)
+            unit = _BRACKETS.search(column) or _UNIT.search(column.strip())
             if unit and about.is_number and column not in t.ignored:
                 units[column] = unit.group(1).strip()
-    for key, found in (("units", units), ("rename", _renames(tables))):
-        if found or key in top:
-            top[key] = {**found, **top.get(key, {})}
+    for key, drafted in (("units", units), ("rename", _renames(tables))):
+        if drafted or key in top:
+            top[key] = {**drafted, **top.get(key, {})}
+    return top
 
 
 def _renames(tables: Sequence[_Table]) -> dict[str, str]:
@@ -462,15 +419,41 @@ def _renames(tables: Sequence[_Table]) -> dict[str, str]:
     }
 
 
-def _entry(key: str, value: Any, more: str = "") -> Iterator[str]:
-    """A field with its comment; columns to ignore stand one by one, each with its reason."""
-    if key == "ignore" and isinstance(value, dict):
-        yield "ignore = ["
-        yield from (f"  {_toml(c)},  # {why}".removesuffix("  # ") for c, why in value.items())
-        yield "]  # columns that are no measurements"
-    else:
-        comment = f"  # {_COMMENTS[key]}{more}" if key in _COMMENTS else ""
-        yield f"{key} = {_toml(value)}{comment}"
+def _lines(
+    tables: Sequence[_Table], notes: Sequence[str], fields: Mapping[str, Any]
+) -> Iterator[str]:
+    """The manifest, line by line, with a comment beside what was drafted."""
+    yield f"{HEAD} from {pluralise(len(tables), 'table')}: check every line, then"
+    yield "# run jigsaw check on this folder. Delete what is wrong; everything is optional."
+    yield from (f"# {' '.join(note.split())}" for note in notes)
+    lost = [t.lost for t in tables if t.lost]
+    comments = {**_COMMENTS, "missing": _COMMENTS["missing"] + f" ({few(lost)})" * bool(lost)}
+
+    def entry(key: str, value: Any) -> Iterator[str]:
+        about = f"  # {comments[key]}" if key in comments else ""
+        if key == "ignore" and isinstance(value, dict):
+            # One by one, each with its reason.
+            yield "ignore = ["
+            yield from (f"  {_toml(c)},  # {why}".removesuffix("  # ") for c, why in value.items())
+            yield "]  # columns that are no measurements"
+        elif isinstance(value, dict):
+            yield f"\n[{key}]{about}"
+            yield from (f"{_toml(x)} = {_toml(y)}" for x, y in value.items())
+        else:
+            yield f"{key} = {_toml(value)}{about}"
+
+    top = {key: value for key, value in fields.items() if key != "clients"}
+    for key in sorted(top, key=lambda key: isinstance(top[key], dict) and key != "ignore"):
+        yield from entry(key, top[key])
+    for client, own in fields["clients"].items():
+        if own:
+            yield f"\n[clients.{_toml(client)}]"
+            for key, value in own.items():
+                as_table = isinstance(value, dict) and key != "ignore"
+                yield from [f"{key} = {_toml(value)}"] if as_table else entry(key, value)
+    if "interventions" not in fields:
+        yield '\n# interventions = "hard" stands above all tables, or below a name of a client,'
+        yield "# where targets no longer respond to their causes, as with a setpoint that is held."
 
 
 def _toml(value: object) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,15 @@ import numpy as np
 from jigsaw_crl.base.errors import InputError, import_optional
 from jigsaw_crl.base.files import open_regular, readable
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.study.collected import is_wide
-from jigsaw_crl.study.data_file import fits
+from jigsaw_crl.study.data_file import DataFile, fits
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import (
-    Chunk,
-    Table,
-    choose_columns,
-    chunk_rows,
-    few_valued,
-    is_sparse,
-    plain_rows,
-)
+from jigsaw_crl.study.table import Chunk, Table, choose_columns, chunk_rows, is_sparse
 
 # The regime column if the user names none.
 REGIME = "perturbation"
 
 
-def h5ad_table(path: Path, reading: Reading) -> Table:
+def h5ad_table(file: DataFile, reading: Reading) -> Table:
     """Rows of an AnnData file, read in chunks.
 
     Sparse matrices become dense chunk by chunk; those of wide tables stay sparse.
@@ -39,6 +29,8 @@ def h5ad_table(path: Path, reading: Reading) -> Table:
     # Imported here because pandas takes half a second to load.
     import pandas as pd
 
+    # anndata opens files by their path alone.
+    path = file.path
     data = _open(path, reading)
     with closing(data.file):
         names, obs = [str(v) for v in data.var_names], data.obs
@@ -47,40 +39,40 @@ def h5ad_table(path: Path, reading: Reading) -> Table:
         kind = np.dtype(data.X.dtype)
         if kind.kind not in "fiu":
             raise reading.fail(f"X has type {kind}", "Store real numbers in X.")
-        likely = {}
-        if (reading.regime or REGIME) not in obs:
-            # Decimal numbers and truth values are no regimes.
-            texts = [name for name in obs if obs[name].dtype.kind not in "fb"]
-            likely = {str(name): obs[name].astype(str).tolist() for name in texts}
-        table = choose_columns(
-            reading,
-            names,
-            not_numbers={},
-            texts=[str(name) for name in obs],
-            regime=REGIME,
-            candidates=few_valued(likely, reading.control),
-        )
-        coded: dict[str, Coded] = {}
-        for what, column in table.reading.columns(REGIME).items():
-            codes, values = pd.factorize(obs[column])
-            coded[what] = [str(v) for v in values], codes
-    wide, step, n = is_wide(len(table.features), reading), chunk_rows(len(names)), data.n_obs
 
-    def chunks() -> Iterator[Chunk]:
+    def texts() -> Mapping[str, Sequence[object]]:
+        # Decimal numbers and truth values are no regimes.
+        kinds = {name: obs[name].dtype.kind for name in obs}
+        return {str(x): obs[x].astype(str).tolist() for x in obs if kinds[x] not in "fb"}
+
+    def rows(table: Table) -> Iterator[Chunk]:
+        places, step = table.places(names), chunk_rows(len(names))
+        coded = {
+            what: pd.factorize(obs[name]) for what, name in table.reading.columns(REGIME).items()
+        }
         data = _open(path, reading)
         with closing(data.file):
-            for start in range(0, n, step):
-                part = slice(start, min(start + step, n))
+            for start in range(0, data.n_obs, step):
+                part = slice(start, min(start + step, data.n_obs))
                 with readable(path):
                     rows = data.X[part]
-                if not is_sparse(rows):
-                    rows = np.asarray(rows)
-                else:
-                    rows = rows.tocsr() if wide else rows.toarray()
-                own = {what: (names, codes[part]) for what, (names, codes) in coded.items()}
-                yield Chunk(plain_rows(rows), own)
+                if is_sparse(rows):
+                    rows = rows.tocsr() if table.is_wide else rows.toarray()
+                own: dict[str, Coded] = {
+                    what: (list(map(str, values)), codes[part])
+                    for what, (codes, values) in coded.items()
+                }
+                yield Chunk(rows[:, places], own)
 
-    return replace(table, features=tuple(names), chunks=chunks).choose(table.features)
+    return choose_columns(
+        reading,
+        names,
+        rows,
+        not_numbers={},
+        beside=[str(name) for name in obs],
+        regime=REGIME,
+        texts=texts,
+    )
 
 
 def _open(path: Path, reading: Reading) -> Any:
@@ -110,28 +102,28 @@ def _check_parts(path: Path, reading: Reading) -> None:
     """
     h5py = import_optional("h5py", "h5py", "anndata")
     again = "Write the data into one file with write_h5ad; it may be damaged."
-    size, seen = path.stat().st_size, set[Any]()
+    size, elsewhere, large = path.stat().st_size, list[str](), list[str]()
+
+    def check_link(name: str, link: Any) -> None:
+        if isinstance(link, h5py.ExternalLink):
+            elsewhere.append(name)
+
+    def check_part(name: str, part: Any) -> None:
+        if isinstance(part, h5py.Dataset):
+            if part.external or part.is_virtual:
+                elsewhere.append(name)
+            streamed = name in ("X", "X/data", "X/indices")
+            if not streamed and not fits(part.size * part.dtype.itemsize, size):
+                large.append(
+                    f"'/{name[:100]}' claims shape {part.shape}, in a file of {size} bytes"
+                )
+
     with h5py.File(path, "r") as file:
-        left = [(file, "")]
-        while left:
-            group, place = left.pop()
-            for name in group:
-                where = f"{place}/{name}"
-                elsewhere = isinstance(group.get(name, getlink=True), h5py.ExternalLink)
-                part = None if elsewhere else group.get(name)
-                if isinstance(part, h5py.Dataset):
-                    elsewhere = bool(part.external) or part.is_virtual
-                if elsewhere:
-                    what = f"{where[:100]!r} refers to another file, which is not read"
-                    raise reading.fail(what, again)
-                address = None if part is None else h5py.h5o.get_info(part.id).addr
-                if address is None or address in seen:
-                    continue  # a link to nothing, or to a part that was checked already
-                seen.add(address)
-                if isinstance(part, h5py.Group):
-                    left.append((part, where))
-                elif isinstance(part, h5py.Dataset):
-                    streamed = where in ("/X", "/X/data", "/X/indices")
-                    if not streamed and not fits(part.size * part.dtype.itemsize, size):
-                        what = f"{where[:100]!r} claims shape {part.shape}, in a file of {size} "
-                        raise reading.fail(f"{what}bytes", again)
+        file.visititems_links(check_link)
+        if not elsewhere:
+            file.visititems(check_part)
+    if elsewhere:
+        what = f"'/{elsewhere[0][:100]}' refers to another file, which is not read"
+        raise reading.fail(what, again)
+    if large:
+        raise reading.fail(f"{large[0]}, in a file of {size} bytes", again)

@@ -33,12 +33,20 @@ from jigsaw_crl.client.client import CONTROL
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.preparing import MOST_TRIMMED, RowOptions
 from jigsaw_crl.study.data_file import files_below
-from jigsaw_crl.study.problems import raise_all
+from jigsaw_crl.study.problems import raise_all, shortened
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24
 
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz", ".h5ad", ".xlsx")
+# The reader of each format: imported when it is used, because of what it loads.
+READERS = {
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), "jigsaw_crl.study.delimited:csv_table"),
+    ".parquet": "jigsaw_crl.study.arrow:parquet_table",
+    ".npz": "jigsaw_crl.study.archive:npz_table",
+    ".h5ad": "jigsaw_crl.study.h5ad:h5ad_table",
+    ".xlsx": "jigsaw_crl.study.arrow:excel_table",
+}
+ENDINGS = tuple(READERS)
 # Tables of programs that are not read; such a file in a study's folder is probably a client.
 OTHER_TABLES = (".xls", ".ods", ".feather", ".arrow", ".mat", ".rds", ".h5", ".hdf5")
 # Other words for fields, by the field that is meant.
@@ -128,6 +136,8 @@ class Reading(_Client):
         Refuse a renamed value, or a column to ignore, that does not occur.
     reduction : Reduction or None
         Directions along which rows are read, if they are known before.
+    cluster : str, distributed.Client or None
+        Dask cluster whose workers read the files of a folder.
     problems : list of InputError
         What is wrong and was passed over, to find further problems.
     """
@@ -137,6 +147,7 @@ class Reading(_Client):
     strict_rename: bool = False
     strict_ignore: bool = True
     reduction: Reduction | None = None
+    cluster: Any = None
     problems: list[Any] = Field(default_factory=list)
 
     @classmethod
@@ -168,9 +179,7 @@ class Reading(_Client):
             return self.name
         name = self.path.name
         if not self.path.is_dir():
-            folded = name.casefold()
-            ending = max((e for e in ENDINGS if folded.endswith(e)), key=len, default="")
-            name = name[: len(name) - len(ending)]
+            name = name[: len(name) - len(ending_of(self.path))]
         return name.removesuffix(".moments") or name
 
     def columns(self, default: str = "regime") -> dict[str, str]:
@@ -183,12 +192,19 @@ class Reading(_Client):
         return self.but(path=path, name=self.client)
 
     def fail(self, what: str, remedy: str, regime: str | None = None) -> InputError:
-        """The error about this table."""
+        """The error about this table; a name in it may be of any length."""
+        what = shortened(what, 2_000)
         return InputError(what, remedy, client=self.client, regime=regime, path=self.path)
 
     def note(self, what: str, remedy: str, regime: str | None = None) -> None:
         """Keep a problem; reading goes on, as if it were corrected, to find further ones."""
         self.problems.append(self.fail(what, remedy, regime))
+
+
+def ending_of(path: Path) -> str:
+    """Which of the endings that are read a file has; empty if it has another."""
+    folded = path.name.casefold()
+    return max((ending for ending in ENDINGS if folded.endswith(ending)), key=len, default="")
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -232,8 +248,7 @@ def _explained(document: dict[str, Any], place: tuple[Any, ...], unknown: bool) 
         return f"clients.{key} is not a table", remedy
     if not unknown:
         text = str(value).lower() if isinstance(value, bool) else repr(value)
-        text = text if len(text) <= 60 else f"{text[:59]}…"
-        return f"{where}: the field {key!r} is {text}", f"Write {known[key]}."
+        return f"{where}: the field {key!r} is {shortened(text, 60)}", f"Write {known[key]}."
     folded = key.strip().casefold().replace("-", "_")
     meant = next((field for field, words in _MEANT.items() if folded in words), key)
     fields = f"The fields are {', '.join(known)}."
@@ -256,24 +271,16 @@ def _explained(document: dict[str, Any], place: tuple[Any, ...], unknown: bool) 
 class Described:
     """A study before its clients are read.
 
-    Name, how each client is read, permitted labels, kinds for all, tables in its folder that are
-    not read, and what is known before the data.
+    Name, how each client is read, permitted labels, kinds for all, findings about tables in its
+    folder that are not read, and what is known before the data.
     """
 
     name: str
     clients: tuple[Reading, ...]
     labels: tuple[str, ...] | None = None
     interventions: Kinds | None = None
-    skipped: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     knowledge: Knowledge = NOTHING
-
-    def findings(self) -> list[Finding]:
-        """A finding for each table that is not read."""
-        remedy = f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}."
-        what = "is not read: the file's format is not supported"
-        return [
-            Finding("skipped-file", "warning", f"{name!r} {what}", remedy) for name in self.skipped
-        ]
 
 
 def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -> Described:
@@ -291,7 +298,7 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
         if file.exists():
             manifest = read_manifest(file)
         found = client_files(folder)
-        skipped = tuple(sorted(p.name for p in folder.iterdir() if _ends(p, OTHER_TABLES)))
+        skipped = sorted(p.name for p in folder.iterdir() if _ends(p, OTHER_TABLES))
     # The kind of all interventions is the study's, which a client's own word follows.
     kinds, tables = manifest.get("interventions"), manifest.get("clients", {})
     common = {key: x for key, x in manifest.items() if key in _CLIENT and key != "interventions"}
@@ -317,12 +324,14 @@ def describe(path: Path, given: Mapping[str, Any], *, elsewhere: bool = False) -
             path=path,
         )
     labels = manifest.get("labels")
+    what = "is not read: the file's format is not supported"
+    remedy = f"Save it as CSV if it is a client's table; files may end in {' '.join(ENDINGS)}."
     return Described(
         manifest["name"],
         tuple(clients),
         None if labels is None else tuple(map(normal_label, labels)),
         kinds,
-        skipped,
+        tuple(Finding("skipped-file", "warning", f"{x!r} {what}", remedy) for x in skipped),
         manifest.get("knowledge", NOTHING),
     )
 
@@ -351,7 +360,7 @@ def describe_one(path: Path, given: Mapping[str, Any]) -> Described:
     # A column that is asked for must be there.
     strict = own.strict_ignore or bool(given.get("ignore"))
     own = own.but(strict_ignore=strict, name=given.get("name") or own.name)
-    return replace(described, clients=(own,), skipped=())
+    return replace(described, clients=(own,), findings=())
 
 
 def is_partitioned(folder: Path) -> bool:
@@ -396,12 +405,13 @@ def _file_of(name: str, file: str | None, folder: Path, found: list[Path], manif
     inside = os.path.normpath(file)
     if os.path.isabs(inside) or inside.split(os.sep)[0] == os.pardir:
         raise fail(
-            f"the manifest's file {file!r} lies outside the study's folder",
+            f"the manifest's file {file[:200]!r} lies outside the study's folder",
             "Move it into the folder, or put a link to it there.",
         )
-    if not (folder / file).exists():
+    # Unlike a method of the path, this takes any text, however long.
+    if not os.path.exists(folder / file):
         raise fail(
-            f"the manifest's file {file!r} does not exist",
+            f"the manifest's file {file[:200]!r} does not exist",
             "Paths are relative to the manifest; delete this table if the site left.",
         )
     return folder / file

@@ -11,6 +11,7 @@ earlier moments.
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
 from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Batch, Incomplete, Moments
-from jigsaw_crl.study.archive import Arrays, texts_of
+from jigsaw_crl.study.archive import Arrays, read_arrays, texts_of
 from jigsaw_crl.study.data_file import DataFile
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import check_width
@@ -196,22 +197,24 @@ def _header_of(m: Moments) -> RegimeHeader:
     )
 
 
-def is_moments_file(names: set[str]) -> bool:
-    """Does an archive with these arrays look like a moments file?"""
-    return names >= {"header", "mean", "covariance"}
+def is_moments_file(data: DataFile) -> bool:
+    """Is it an archive with the arrays of a moments file?"""
+    if data.handle is None or data.path.suffix.casefold() != ".npz":
+        return False
+    try:
+        with zipfile.ZipFile(data.from_start()) as archive:
+            return {"header.npy", "mean.npy", "covariance.npy"} <= set(archive.namelist())
+    except Exception:
+        # zipfile raises many types for a broken archive, which the reader of rows explains.
+        return False
 
 
-def read_moments(data: DataFile, given: Arrays, reading: Reading) -> Client:
+def read_moments(data: DataFile, reading: Reading) -> Client:
     """A client from its moments file; header and arrays are checked.
 
-    Parameters
-    ----------
-    data : DataFile
-    given : mapping of str to array
-    reading : Reading
-        Of which the client's name and number of latents come before those of the file.
+    The client's name and number of latents are those of the reading, if it has them.
     """
-    client = reading.name or None
+    client, given = reading.name or None, read_arrays(data, reading)
     fail = partial(InputError, remedy=MomentsHeader.remedy, client=client, path=data.path)
     held, arrays = given["header"], {k: array for k, array in given.items() if k != "header"}
     if held.dtype.kind != "U" or held.shape != () or held.nbytes > LARGEST_HEADER:
@@ -296,39 +299,32 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         () if c.covariates is None else c.covariates.names for c in (earlier, later)
     )
     odd = sorted(set(columns) ^ set(added_columns))
-    for wrong, what, remedy in (
-        (
+    same = "for all rows of a client, or for none."
+    refusals = {
+        "the columns of the two were reduced to different directions": (
             not _same_directions(earlier.reduction, later.reduction),
-            "the columns of the two were reduced to different directions",
             "Add rows with --add-to, which reads them along the earlier directions.",
         ),
-        (
-            set(removed) != set(added_removed),
-            "the covariates differ",
-            "Name the same ones for all rows of a client.",
-        ),
-        (odd, f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."),
-        (
+        "the covariates differ": (set(removed) != set(added_removed), f"Name the same ones {same}"),
+        f"the features differ: {', '.join(odd)[:100]}": (odd, "Merge moments of the same columns."),
+        f"the rows to add are those of client {later.name!r}": (
             earlier.name != later.name,
-            f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
         ),
-        (
+        "only one of the two has batches": (
             bool(earlier.batches) != bool(later.batches),
-            "only one of the two has batches",
-            "Name the batch column for all rows of a client, or for none.",
+            f"Name the batch column {same}",
         ),
-        (
+        "only one of the two has groups": (
             (earlier.control.groups is None) != (later.control.groups is None),
-            "only one of the two has groups",
-            "Name the group column for all rows of a client, or for none.",
+            f"Name the group column {same}",
         ),
-        (
+        "these rows are already in the file": (
             _same_regime(control, added_control),
-            "these rows are already in the file",
             "Add each table once.",
         ),
-    ):
+    }
+    for what, (wrong, remedy) in refusals.items():
         if wrong:
             raise fail(what, remedy)
     position = {f: i for i, f in enumerate(added_columns)}

@@ -64,9 +64,11 @@ def raise_all(
     only = next(iter(remedies)) if len(remedies) == 1 else ""
     texts = []
     for i, (remedy, same) in enumerate(remedies.items(), start=1):
-        told = [f"{few(at, MOST_FILES)}: {_short(x)}".removeprefix(": ") for x, at in same.items()]
+        told = [
+            f"{few(at, MOST_FILES)}: {shortened(x)}".removeprefix(": ") for x, at in same.items()
+        ]
         text = "; ".join(_first(told))
-        texts.append(text if only else f"({i}) {text}. {_short(remedy)}".removesuffix("."))
+        texts.append(text if only else f"({i}) {text}. {shortened(remedy)}".removesuffix("."))
     texts = _first(texts, " like these")
     concerned = len({_place(e) for e in unique})
     of = f"{concerned} of " if concerned < n_files else ""
@@ -90,5 +92,6 @@ def _first(texts: Sequence[str], like: str = "") -> list[str]:
     return [*texts[:MOST_SHOWN], *more]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+def shortened(text: str, most: int = LONGEST) -> str:
+    """A text of at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.terminal import counted
-from jigsaw_crl.client.checks import Kinds
+from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import Client, NoiseGiven
 from jigsaw_crl.moments.preparing import Missing
-from jigsaw_crl.study.archive import npz_table, read_arrays
 from jigsaw_crl.study.data_file import DataFile, open_data
 from jigsaw_crl.study.folder import Study
 from jigsaw_crl.study.manifest import (
     ENDINGS,
     MANIFEST,
+    READERS,
     Described,
     Reading,
     describe,
     describe_one,
+    ending_of,
     is_partitioned,
 )
 from jigsaw_crl.study.moments_file import is_moments_file, read_moments
 from jigsaw_crl.study.problems import parts_of, raise_all
-from jigsaw_crl.study.regimes import Collect, collect, read_table
+from jigsaw_crl.study.regimes import read_table
 from jigsaw_crl.study.table import Table, quoted, warn_of_ignored
 
 # Spoilt columns after which a file is not read again.
@@ -119,10 +120,7 @@ def read_client(
         cluster=cluster,
     )  # fmt: skip
     warn_of_ignored(one.findings, stacklevel=2)
-    client = one.clients[0].with_sensors(noise=sensor_noise)
-    return (
-        client if interventions is None else client.with_interventions(interventions, strict=True)
-    )
+    return _with_kinds(one.clients[0].with_sensors(noise=sensor_noise), interventions)
 
 
 def read_study(
@@ -138,12 +136,12 @@ def read_study(
     na: Sequence[str] = (),
     covariates: Sequence[str] = (),
 ) -> Study:
-    """A study from a folder with one file per client, or from its manifest `study.toml`.
+    """A study from a folder with one file per client, from its manifest `study.toml`, or a file.
 
     Parameters
     ----------
     path : path
-        The folder, or the manifest.
+        The folder, the manifest, or the file of one client, which is then the study.
     regime, control, ignore, batch, group, trim, missing, na, covariates
         As for `read_client`; they override the manifest for every client.
 
@@ -167,64 +165,47 @@ def read_study(
     (5, ('z1', 'z2', 'z3', 'z4', 'z5'))
     """
     given = Path(path)
-    asked = _given(
-        regime=regime, control=control, ignore=ignore, batch=batch, group=group, trim=trim,
-        missing=missing, na=na, covariates=covariates,
-    )  # fmt: skip
-    described = describe(given, asked)
-    return replace(_read_all(described, given), knowledge=described.knowledge)
-
-
-def read_any(path: str | Path, **asked: Any) -> Study:
-    """A study from a folder, a manifest, or one client's file; keywords as for `read_study`."""
-    given = Path(path)
+    asked: dict[str, Any] = {
+        "regime": regime, "control": control, "ignore": ignore, "batch": batch, "group": group,
+        "trim": trim, "missing": missing, "na": na, "covariates": covariates,
+    }  # fmt: skip
     with readable(given):
         if not given.exists():
             raise FileNotFoundError
         whole = given.is_dir() and not is_partitioned(given)
-    several = whole or given.suffix == ".toml"
-    return read_study(given, **asked) if several else read_one(given, **asked)
+    if not whole and given.suffix != ".toml":
+        return read_one(given, **asked)
+    described = describe(given, _given(**asked))
+    return replace(_read_all(described, given), knowledge=described.knowledge)
 
 
-def read_one(path: str | Path, *, cluster: Any = None, **asked: Any) -> Study:
+def read_one(path: str | Path, **asked: Any) -> Study:
     """The study of one client's file, with the findings from reading it.
 
     Keywords are those of `read_client`, and `reduction`: directions along which rows are read.
     """
-    collecting: Collect = collect
-    if cluster is not None:
-        # Imported here for start-up time: it loads pyarrow.
-        from jigsaw_crl.study.cluster import collect_on_cluster
-
-        collecting = partial(collect_on_cluster, cluster)
-    one = _read_all(describe_one(Path(path), _given(**asked)), collecting=collecting)
+    one = _read_all(describe_one(Path(path), _given(**asked)))
     return replace(one, name=one.clients[0].name)
 
 
-def client_from_table(
-    frame: Any,
-    *,
-    interventions: Kinds | None = None,
-    sensor_noise: NoiseGiven | None = None,
-    **asked: Any,
-) -> Client:
+def client_from_table(frame: Any, **asked: Any) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
     from jigsaw_crl.study.arrow import frame_table  # here for start-up time
 
+    kinds, noise = asked.pop("interventions"), asked.pop("sensor_noise")
     reading = Reading.of(None, _given(**asked), control=str(asked["control"]))
-    read = None
     try:
-        read = read_table(frame_table(frame, reading).without_codes())
+        client, findings = read_table(frame_table(frame, reading))
     except InputError as error:
-        reading.problems.extend(parts_of(error))
+        raise_all([*reading.problems, *parts_of(error)], client=reading.client)
+        raise
     raise_all(reading.problems, client=reading.client)
-    assert read is not None
-    client, findings = read
-    client = client.with_sensors(noise=sensor_noise)
     warn_of_ignored(findings, stacklevel=3)
-    return (
-        client if interventions is None else client.with_interventions(interventions, strict=True)
-    )
+    return _with_kinds(client.with_sensors(noise=noise), kinds)
+
+
+def _with_kinds(client: Client, kinds: Kinds | None) -> Client:
+    return client if kinds is None else client.with_interventions(kinds, strict=True)
 
 
 def _given(**asked: Any) -> dict[str, Any]:
@@ -235,28 +216,11 @@ def _given(**asked: Any) -> dict[str, Any]:
 
 
 def table_of(data: DataFile, reading: Reading) -> Table:
-    """The rows of a client's file, by its ending; readers are imported for their own formats.
-
-    The arrays of an archive may also be moments: `_read` looks at them first.
-    """
-    folded = data.path.name.casefold()
-    if data.handle is None or folded.endswith(".parquet"):
-        from jigsaw_crl.study.arrow import parquet_table
-
-        return parquet_table(data, reading)
-    if folded.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        from jigsaw_crl.study.delimited import csv_table
-
-        return csv_table(data, reading)
-    if folded.endswith(".h5ad"):
-        from jigsaw_crl.study.h5ad import h5ad_table
-
-        # anndata opens files by their path alone.
-        return h5ad_table(data.path, reading)
-    if folded.endswith(".xlsx"):
-        from jigsaw_crl.study.arrow import excel_table
-
-        return excel_table(data, reading)
+    """The rows of a client's file, by its ending."""
+    ending = ".parquet" if data.handle is None else ending_of(data.path)
+    if ending:
+        table: Table = resolve_name(READERS[ending])(data, reading)
+        return table
     raise InputError(
         f"a client's file cannot end in {data.path.suffix!r}"
         if data.path.suffix
@@ -266,16 +230,20 @@ def table_of(data: DataFile, reading: Reading) -> Table:
     )
 
 
-def _read_all(
-    described: Described, path: Path | None = None, *, collecting: Collect = collect
-) -> Study:
+def _read_all(described: Described, path: Path | None = None) -> Study:
     """Read the clients that are described; all their problems are one error.
 
     With a path they are all clients of the study that is there, and what is said of it must fit.
     Otherwise it is one client, and other clients may have what this one has not.
     """
-    _refuse_two_files_of_one_client(described)
-    clients, findings, lacking = list[Client](), described.findings(), list[set[str]]()
+    files: dict[str, Path | None] = {}
+    for one in described.clients:
+        other = files.setdefault(one.client.casefold(), one.path)
+        if other is not one.path and other is not None and one.path is not None:
+            what = f"{other.name} and {one.path.name} are both files of client {one.client!r}"
+            remedy = "Keep one file per client, or name them in study.toml."
+            raise InputError(what, remedy, path=one.path)
+    clients, findings, lacking = list[Client](), list(described.findings), list[set[str]]()
     sources, fingerprints, problems = dict[str, str](), dict[str, str](), list[InputError]()
     for reading in counted(described.clients, len(described.clients)):
         assert reading.path is not None
@@ -283,17 +251,14 @@ def _read_all(
             with open_data(reading.path) as data:
                 # The file is opened once, for the hash and for the rows.
                 sha256 = data.sha256()
-                read = _read(data, reading, collecting)
-                if read is None:
-                    continue
-                client, found, absent = read
-                clients.append(client)
-                findings += found
-                lacking.append(set(absent))
-                sources[client.name] = str(data.path)
-                if sha256 is not None:
-                    fingerprints[client.name] = sha256
-                _refuse_strangers(client, described.labels, data.path)
+                client, found, absent = _read(data, reading)
+            clients.append(client)
+            findings += found
+            lacking.append(set(absent))
+            sources[client.name] = str(data.path)
+            if sha256 is not None:
+                fingerprints[client.name] = sha256
+            _refuse_strangers(client, described.labels, data.path)
         except InputError as error:
             reading.problems.extend(parts_of(error))
         finally:
@@ -311,81 +276,51 @@ def _read_all(
     raise_all(problems, len(described.clients), path or described.clients[0].path)
     assert study is not None
     try:
-        if path is not None:
-            described.knowledge.check(study.labels)
-        study = _with_kinds(study, described, strict=path is not None)
-        if path is not None:
-            _refuse_strange_sensors(study, described)
-        return study
+        return _as_described(study, described, strict=path is not None)
     except InputError as error:
         raise error.located(path=path) from None
 
 
-def _read(
-    data: DataFile, reading: Reading, collecting: Collect
-) -> tuple[Client, list[Finding], tuple[str, ...]] | None:
-    """One client, findings, and columns to ignore that it lacks; None if problems leave none."""
-    make: Callable[[DataFile, Reading], Table] = table_of
-    if data.path.name.casefold().endswith(".npz") and data.handle is not None:
-        arrays = read_arrays(data, reading)
-        if is_moments_file(set(arrays)):
-            return read_moments(data, arrays, reading), [], ()
-        make = partial(npz_table, arrays=arrays)
-    for _ in range(MOST_SPOILT):
-        before = len(reading.problems)
+def _read(data: DataFile, reading: Reading) -> tuple[Client, list[Finding], tuple[str, ...]]:
+    """One client, findings, and columns to ignore that it lacks."""
+    if is_moments_file(data):
+        return read_moments(data, reading), [], ()
+    noted, spoilt = len(reading.problems), list[InputError]()
+    while True:
         try:
-            table = make(data, reading).without_codes()
-            found = read_table(table, collecting)
-            return None if found is None else (*found, table.lacking)
+            table = table_of(data, reading)
+            return *read_table(table), table.lacking
         except InputError as error:
             column = getattr(error, "column", None)
-            if column is None:
+            if column is None or len(spoilt) == MOST_SPOILT:
                 raise
             # A text among numbers stops pyarrow: the file is read again without the column.
-            del reading.problems[before:]
-            reading.problems.append(error)
+            spoilt.append(error)
+            reading.problems[noted:] = spoilt
             reading = reading.but(ignore=[*reading.ignore, column])
-    return None
 
 
-def _with_kinds(study: Study, described: Described, *, strict: bool) -> Study:
-    """The study with the kinds of interventions that its manifest states."""
-    kinds = described.interventions
-    if kinds is not None and strict:
-        study = study.with_interventions(kinds)
+def _as_described(study: Study, described: Described, *, strict: bool) -> Study:
+    """The study with what its manifest says of interventions, sensors and labels.
+
+    With `strict`, every name in it must be that of a label or a column of some client.
+    """
+    if strict:
+        described.knowledge.check(study.labels)
+        check_named(described.interventions or {}, study.labels, "no client has")
     clients = []
-    for client, reading in zip(study.clients, described.clients, strict=True):
+    for client, reading in zip(study, described.clients, strict=True):
         client = client.with_sensors(reading.up, reading.units, reading.sensor_noise, strict=False)
-        if kinds is not None and not strict:
-            client = client.with_interventions(kinds)
-        if reading.interventions is not None:
-            client = client.with_interventions(reading.interventions, strict=True)
-        clients.append(client)
-    return replace(study, clients=tuple(clients))
-
-
-def _refuse_strange_sensors(study: Study, described: Described) -> None:
-    """Refuse a label that should raise a column, or unit or noise of one, that no client has."""
-    for what in ("up", "units", "sensor_noise"):
+        client = client.with_interventions(described.interventions or {})
+        clients.append(_with_kinds(client, reading.interventions))
+    for what in ("up", "units", "sensor_noise") if strict else ():
         given = [getattr(reading, what) for reading in described.clients]
         asked = {x: y for one in given if isinstance(one, Mapping) for x, y in one.items()}
         for name, other in asked.items():
-            if not any(name in getattr(client, what) for client in study):
+            if not any(name in getattr(client, what) for client in clients):
                 meant = f"label {name!r} with a column {other!r}" if what == "up" else repr(name)
                 raise InputError(f"[{what}]: no client has {meant}", "Check the spelling.")
-
-
-def _refuse_two_files_of_one_client(described: Described) -> None:
-    seen: dict[str, Path] = {}
-    for reading in described.clients:
-        path, name = reading.path or Path(), reading.client.casefold()
-        if name in seen:
-            raise InputError(
-                f"{seen[name].name} and {path.name} are both files of client {reading.client!r}",
-                "Keep one file per client, or name them in study.toml.",
-                path=path,
-            )
-        seen[name] = path
+    return replace(study, clients=tuple(clients))
 
 
 def _refuse_strangers(client: Client, permitted: Sequence[str] | None, path: Path) -> None:

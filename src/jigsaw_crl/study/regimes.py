@@ -14,92 +14,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.moments.checks import rounding, varies
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.collected import Along, Collected, FirstRead, is_wide
+from jigsaw_crl.study.collected import Along, Collected, FirstRead
+from jigsaw_crl.study.problems import raise_all
 from jigsaw_crl.study.table import Table, ignored_columns, quoted
 
 # A covariance needs two rows.
 FEWEST_ROWS = 2
 
 
-def collect(table: Table, along: Along | None) -> Collected:
-    """Read all rows of a table in this process."""
-    collected = Collected(table.features, table.reading, along=along)
+def collect(table: Table, along: Along | None = None, first: FirstRead | None = None) -> Collected:
+    """Read all rows of a table, in this process or on a cluster."""
+    if table.reading.cluster is not None and first is None:
+        # Imported here for start-up time: it loads pyarrow.
+        from jigsaw_crl.study.cluster import collect_on_cluster
+
+        return collect_on_cluster(table, along)
+    collected = Collected(table.features, table.reading, along=along, first=first)
     for chunk in table.chunks():
         collected.add(chunk)
     return collected.finish()
 
 
-# Reads all rows of a table, along directions if they are given.
-Collect = Callable[[Table, Along | None], Collected]
+def read_table(table: Table) -> tuple[Client, list[Finding]]:
+    """The client of a whole table, and findings; raises what leaves no client.
 
-
-def read_table(table: Table, collecting: Collect = collect) -> tuple[Client, list[Finding]] | None:
-    """Read a whole table, and note its problems; None if they leave no client.
-
-    With problems, the client is without the rows they are in, and serves to find further ones. A
-    wide table is read twice, unless the directions that replace its columns are given.
+    Problems of single rows are noted: the client is without these rows, and serves to find further
+    problems. A wide table is read twice, unless the directions that replace its columns are given.
     """
     along, reading = None, table.reading
     if reading.reduction is not None:
         table = table.choose(reading.reduction.columns)
         along = Along(reading.reduction, reading.reduction, table.ignored)
-    elif is_wide(len(table.features), reading):
+    elif table.is_wide:
         first = FirstRead(table.features, reading)
-        looked = Collected(table.features, reading, first=first)
-        for chunk in table.chunks():
-            looked.add(chunk)
-        if _noted(looked):
-            return None
+        looked = collect(table, first=first)
+        raise_all(looked.problems())
         looked.check_control()
         kept, constant, ignored = looked.used(~first.constant(), table.ignored)
         found = first.reduction(kept)
         along = Along(found, found.select(kept), ignored, constant)
-    collected = collecting(table, along)
-    spoilt = _noted(collected)
-    if spoilt and reading.control not in collected.regimes:
-        return None
-    control, interventions = collected.moments()
+    collected = collect(table, along)
+    spoilt = collected.problems()
     try:
-        # First, so that a misspelt label is not left out for its few rows.
-        check_names(reading.client, interventions, reading.control)
-        return _client(table, collected, along, control, interventions)
+        client, findings = _client(table, collected, along)
     except InputError as error:
         # Without the bad rows too little may be left.
-        if spoilt:
-            return None
-        raise error.located(path=reading.path) from None
-
-
-def _noted(collected: Collected) -> bool:
-    """Note the problems of single rows and of regimes; do rows have any?"""
-    spoilt = collected.bad.problems()
-    collected.reading.problems.extend(spoilt)
-    collected.check_regimes()
-    return bool(spoilt)
+        raise_all(spoilt or [error.located(path=reading.path)])
+        raise
+    reading.problems.extend(spoilt)
+    return client, findings
 
 
 def _client(
-    table: Table,
-    collected: Collected,
-    along: Along | None,
-    control: Moments,
-    interventions: dict[str, list[Moments]],
+    table: Table, collected: Collected, along: Along | None
 ) -> tuple[Client, list[Finding]]:
     reading = collected.reading
+    control, interventions = collected.moments()
+    # First, so that a misspelt label is not left out for its few rows.
+    check_names(reading.client, interventions, reading.control)
     interventions, findings = _large_enough(interventions, collected.gone(), reading.client)
     if along is None:
         varying = varying_columns(control, interventions)
@@ -108,9 +94,8 @@ def _client(
         lost = [name for name in reading.covariates if name not in features]
         if lost:
             raise reading.fail(f"the covariate {lost[0]!r} is constant", "Leave it out.")
-        if not kept.all():
-            control = control.select(kept)
-            interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
+        control = control.select(kept)
+        interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
     else:
         features, constant, ignored = list(along.own.features), along.constant, along.ignored
     findings += [*ignored_columns(ignored, reading.client), *collected.findings()]
@@ -149,21 +134,15 @@ def _large_enough(
     are the regimes of which no row is left.
     """
     kept: dict[str, list[Moments]] = {}
-    findings = []
+    unusable: list[tuple[str, Severity, str, str]] = []
     keys = {label_key(label) for label in interventions}
-
-    def unusable(regime: str, what: str, remedy: str, *, wholly: bool = True) -> Finding:
-        own = normal_label(regime)
-        about = Finding("unusable-regime", "error", what, remedy, client=client, regime=own)
-        return about if wholly else replace(about, severity="warning")
-
     for label, regimes in interventions.items():
         parts = [label_key(part) for part in label.split("+")]
         if len(parts) > 1 and set(parts) <= keys - {label_key(label)}:
             # One label stands for one target.
             what = f"its rows have {len(parts)} perturbations, and are not used"
             remedy = "Nothing to do: the regimes of each alone are used."
-            findings.append(unusable(label, what, remedy, wholly=False))
+            unusable.append((label, "warning", what, remedy))
             continue
         faults = [_fault(m) for m in regimes]
         good = [m for m, fault in zip(regimes, faults, strict=True) if not fault]
@@ -171,14 +150,18 @@ def _large_enough(
             kept[label] = good
         if any(faults):
             subject = "a strength of the label" if good else "the regime"
-            what = f"{subject} has {next(fault for fault in reversed(faults) if fault)}"
+            what = f"{subject} has {next(filter(None, reversed(faults)))}"
             remedy = "Take more rows, or remove these."
-            findings.append(unusable(label, what, remedy, wholly=not good))
+            unusable.append((label, "warning" if good else "error", what, remedy))
     if not kept:
-        kept, findings = {k: list(v) for k, v in interventions.items()}, []
+        kept, unusable = {k: list(v) for k, v in interventions.items()}, []
     remedy = "Take more rows, or leave out the columns in which they are missing."
     every = "every row of the regime has a missing value"
-    return kept, [*findings, *(unusable(regime, every, remedy) for regime in gone)]
+    unusable += [(regime, "error", every, remedy) for regime in gone]
+    return kept, [
+        Finding("unusable-regime", severity, what, why, client=client, regime=normal_label(label))
+        for label, severity, what, why in unusable
+    ]
 
 
 def _fault(m: Moments) -> str:

@@ -30,21 +30,13 @@ from jigsaw_crl.study.table import IDENTIFIER, RISING, Chunk, is_sparse
 
 # Columns that are named with their counts.
 MOST_COLUMNS = 4
-# How to leave out rows with missing values; a table in memory is read from Python only.
-_MISSING = (
-    'Leave such rows out with missing="drop", or the column with ignore=[…]; missing="em" uses the '
-    "values that are there."
-)
-_MISSING_IN_FILE = (
-    'Leave such rows out with --drop-missing (missing = "drop" in study.toml, missing="drop" in '
-    "Python), or the column with --ignore; --fill-missing uses the values that are there."
-)
 # Rises that a column needs in some regime: by chance, one column in 10! (3.6 million) has them.
 FEWEST_RISES = 10
 # Pairs of equal values that are expected by chance, if there is none: one column in e¹⁰ (22,000).
 EXPECTED_PAIRS = 10.0
 # Rows that are compared for equal values.
 MOST_COMPARED = 10_000
+_Row = npt.NDArray[np.number]
 # Names of identifiers, for which fewer rows are enough.
 _NAMES = re.compile(r"(^|[\W_])(id|ids|uid|idx|index|key|serial|no|nr|number)$", re.IGNORECASE)
 
@@ -52,6 +44,16 @@ _NAMES = re.compile(r"(^|[\W_])(id|ids|uid|idx|index|key|serial|no|nr|number)$",
 def ignoring(path: object | None) -> str:
     """How to name columns to ignore; a table in memory is read from Python only."""
     return "ignore=[…]" if path is None else "--ignore"
+
+
+def _without_gaps(path: object | None) -> str:
+    """How to leave out rows with missing values, or to use their other values."""
+    drop, fill = 'missing="drop"', 'missing="em"'
+    if path is not None:
+        drop = f'--drop-missing (missing = "drop" in study.toml, {drop} in Python)'
+        fill = "--fill-missing"
+    with_ignored = f"or the column with {ignoring(path)}; {fill} uses the values that are there."
+    return f"Leave such rows out with {drop}, {with_ignored}"
 
 
 @dataclass
@@ -84,13 +86,13 @@ class BadRows:
         # Regimes of the rows that are left out for their values.
         self.regimes: set[str] = set()
 
-    def merge(self, other: BadRows) -> BadRows:
-        """With the rows that another part of the table leaves out."""
+    def merge(self, later: BadRows) -> BadRows:
+        """With the rows that a later part of the table leaves out."""
         both = copy(self)
-        both.n_rows, both.regimes = self.n_rows + other.n_rows, self.regimes | other.regimes
-        both.faults = {**other.faults, **self.faults}
-        for kind in self.faults.keys() & other.faults.keys():
-            a, b = self.faults[kind], other.faults[kind]
+        both.n_rows, both.regimes = self.n_rows + later.n_rows, self.regimes | later.regimes
+        both.faults = {**later.faults, **self.faults}
+        for kind in self.faults.keys() & later.faults.keys():
+            a, b = self.faults[kind], later.faults[kind]
             sums = a.n_rows + b.n_rows, a.columns + b.columns, a.regimes + b.regimes
             both.faults[kind] = _Fault(a.row, a.column, a.value, *sums)
         return both
@@ -157,11 +159,12 @@ class BadRows:
                 what = f"row {fault.row} has no {kind}"
                 what += f" (and {more})" if fault.n_rows > 1 else ""
                 remedy = f"Give every row its {kind}, or remove the row."
+                remedy += " Units do not stand in a row of their own." if fault.row == 1 else ""
             elif kind == "large":
                 what = f"the value {fault.value:.3g} in {where} is too large"
                 remedy = "Rescale the column."
             elif kind == "missing":
-                remedy = _MISSING if path is None else _MISSING_IN_FILE
+                remedy = _without_gaps(path)
                 empty = [name for name, n in fault.columns.items() if n == self.n_rows]
                 if empty:
                     named = few((repr(name) for name in empty), MOST_COLUMNS)
@@ -205,11 +208,10 @@ class RowNumbers:
 
     def __init__(self, features: Sequence[str]) -> None:
         self.features = features
-        # Columns that have not fallen so far, and the rises of each in each regime.
+        # Columns that have not fallen so far; the first row, the last one and the rises of each
+        # column in each regime.
         self.rising = np.arange(len(features))
-        self.rises: dict[Hashable, npt.NDArray[np.int64]] = {}
-        self.first: dict[Hashable, npt.NDArray[np.number]] = {}
-        self.last: dict[Hashable, npt.NDArray[np.number]] = {}
+        self.runs: dict[Hashable, tuple[_Row, _Row, _Row]] = {}
         # Columns of whole numbers without a repetition so far, and their first values.
         self.whole = np.arange(len(features))
         self.values = np.empty((0, len(features)))
@@ -220,18 +222,23 @@ class RowNumbers:
             # Most columns have fractions or repetitions within a few rows.
             for start, end in ((0, 16), (16, MOST_COMPARED - len(self.values))):
                 self._compare(rows[start:end, self.whole])
-        if not len(self.rising):
-            return
-        self.rising = self.rising[_never_falls(rows[:16, self.rising])]
-        own = rows[:, self.rising]
-        if regime in self.last:
-            own = np.vstack([self.last[regime][self.rising], own])
-        kept = _never_falls(own)
-        self.rising = self.rising[kept]
-        counts = self.rises.setdefault(regime, np.zeros(len(self.features), dtype=np.int64))
-        counts[self.rising] += np.count_nonzero(np.diff(own[:, kept], axis=0) > 0, axis=0)
-        self.first.setdefault(regime, rows[0].copy())
-        self.last[regime] = rows[-1].copy()
+        for some in (rows[:16], rows):
+            if len(self.rising):
+                never = (np.diff(some[:, self.rising], axis=0) >= 0).all(axis=0)
+                self.rising = self.rising[never]
+        if len(self.rising):
+            rises = np.zeros(len(self.features), dtype=np.int64)
+            steps = np.diff(rows[:, self.rising], axis=0) > 0
+            rises[self.rising] = np.count_nonzero(steps, axis=0)
+            self._join(regime, rows[0].copy(), rows[-1].copy(), rises)
+
+    def _join(self, regime: Hashable, first: _Row, last: _Row, rises: _Row) -> None:
+        """Put a run of rows behind the earlier ones of its regime."""
+        if regime in self.runs:
+            start, before, earlier = self.runs[regime]
+            self.rising = self.rising[before[self.rising] <= first[self.rising]]
+            first, rises = start, earlier + rises + (before < first)
+        self.runs[regime] = first, last, rises
 
     def _compare(self, own: npt.NDArray[np.number]) -> None:
         values = np.vstack([self.values, own])
@@ -241,18 +248,14 @@ class RowNumbers:
 
     def merge(self, later: RowNumbers) -> RowNumbers:
         """With the rows that `later` has seen, which come after these."""
-        both = RowNumbers(self.features)
+        both = copy(self)
         both.rising = np.intersect1d(self.rising, later.rising)
+        both.runs = dict(self.runs)
+        for regime, run in later.runs.items():
+            both._join(regime, *run)
         both.whole = np.intersect1d(self.whole, later.whole)
         both.values = self.values[:, np.isin(self.whole, both.whole)]
         both._compare(later.values[:, np.isin(later.whole, both.whole)])
-        both.first = {**later.first, **self.first}
-        both.last = {**self.last, **later.last}
-        both.rises = {**self.rises, **later.rises}
-        for regime in self.last.keys() & later.first.keys():
-            before, after = self.last[regime], later.first[regime]
-            both.rising = both.rising[before[both.rising] <= after[both.rising]]
-            both.rises[regime] = self.rises[regime] + later.rises[regime] + (before < after)
         return both
 
     def found(self) -> dict[str, str]:
@@ -264,10 +267,8 @@ class RowNumbers:
             if expected >= EXPECTED_PAIRS or named:
                 out[self.features[i]] = IDENTIFIER
         for i in self.rising.tolist():
-            if max((counts[i] for counts in self.rises.values()), default=0) >= FEWEST_RISES:
+            rises = max((rises[i] for _, _, rises in self.runs.values()), default=0)
+            # The number of a batch or a shift rises once in many rows.
+            if rises >= (1 if _NAMES.search(self.features[i]) else FEWEST_RISES):
                 out[self.features[i]] = RISING
         return out
-
-
-def _never_falls(rows: npt.NDArray[Any]) -> BoolArray:
-    return np.asarray((np.diff(rows, axis=0) >= 0).all(axis=0), dtype=np.bool_)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray, IntArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
+from jigsaw_crl.client.reduction import WIDE
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.manifest import Reading
 
@@ -30,8 +33,9 @@ _THEN = {
 }
 # The directions of this many columns take a gigabyte with 1,000 latents.
 MOST_COLUMNS = 100_000
-# A column may hold the regime if it has at most so many values, each in so many rows on average.
-MOST_CANDIDATE_VALUES, ROWS_EACH = 1_000, 2
+# Rows that are looked at for a column that may hold the regime. It has at most so many values, each
+# in so many rows on average.
+HEAD_ROWS, MOST_CANDIDATE_VALUES, ROWS_EACH = 1_000, 1_000, 2
 # Wider tables are reduced to directions, among which a covariate is lost.
 MOST_WITH_COVARIATES = 2_000
 # Values of a possible regime column that are shown, and ignored columns that a warning names.
@@ -46,11 +50,6 @@ def chunk_rows(n_features: int) -> int:
 def is_sparse(rows: object) -> bool:
     """Are these the rows of a scipy matrix? Only wide tables have such rows."""
     return hasattr(rows, "toarray")
-
-
-def plain_rows(rows: npt.NDArray[np.number]) -> npt.NDArray[np.number]:
-    """The rows as float32 if they are float32, otherwise as float64."""
-    return rows if rows.dtype == np.float32 else rows.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,58 +87,59 @@ class Table:
     reading : Reading
         How it is read: without columns that are not there.
     features : tuple of str
-    chunks : callable
-        Returns an iterator over the rows.
+    rows : callable
+        Iterates over the rows of the table that it is given.
     ignored : mapping of str to str
         Columns that are not features, and why.
     lacking : tuple of str
         Columns to ignore that the table does not have.
+    parts : tuple
+        Files of a folder, which may be read apart.
     """
 
     reading: Reading
     features: tuple[str, ...]
-    chunks: Callable[[], Iterator[Chunk]]
+    rows: Callable[[Table], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
     lacking: tuple[str, ...] = ()
+    parts: tuple[Any, ...] = ()
+
+    @property
+    def is_wide(self) -> bool:
+        """Is it reduced? Filling in missing values and covariates need all columns."""
+        reading = self.reading
+        return len(self.features) >= WIDE and reading.missing != "em" and not reading.covariates
 
     def choose(self, features: Sequence[str]) -> Table:
         """The same with these features only, in this order."""
-        if tuple(features) == self.features:
-            return self
-        position = {name: i for i, name in enumerate(self.features)}
-        missing = [name for name in features if name not in position]
+        missing = sorted(set(features) - set(self.features))
         if missing:
             raise self.reading.fail(
                 f"columns are missing: {few(missing)}",
                 "Pass a table with the columns of the earlier rows.",
             )
-        chosen = [position[name] for name in features]
+        return replace(self, features=tuple(features))
 
-        def chunks() -> Iterator[Chunk]:
-            for chunk in self.chunks():
-                yield replace(chunk, rows=chunk.rows[:, chosen])
+    def places(self, columns: Sequence[str]) -> IntArray | slice:
+        """Where the features stand among all columns of a matrix."""
+        if self.features == tuple(columns):
+            return slice(None)
+        position = {name: i for i, name in enumerate(columns)}
+        return np.array([position[name] for name in self.features], dtype=np.intp)
 
-        return replace(self, features=tuple(features), chunks=chunks)
-
-    def without_codes(self) -> Table:
-        """The same, with NaN for numbers that stand for a missing value."""
-        numbers = [x for text in self.reading.na if (x := _number(text)) is not None]
-
-        def chunks() -> Iterator[Chunk]:
-            for chunk in self.chunks():
-                if not is_sparse(chunk.rows):
-                    missing = np.isin(chunk.rows, numbers)
-                    chunk = replace(chunk, rows=np.where(missing, np.nan, chunk.rows))
-                yield chunk
-
-        return replace(self, chunks=chunks) if numbers else self
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows in float64 or float32, with NaN for numbers that stand for a missing value."""
+        codes: list[float] = []
+        for text in self.reading.na:
+            with suppress(ValueError):
+                codes.append(float(text))
+        for chunk in self.rows(self):
+            rows = chunk.rows
+            if rows.dtype != np.float32:
+                rows = rows.astype(np.float64, copy=False)
+            if codes and not is_sparse(rows):
+                rows = np.where(np.isin(rows, codes), np.nan, rows)
+            yield replace(chunk, rows=rows)
 
 
 # -- columns --------------------------------------------------------------------------------------
@@ -148,40 +148,42 @@ def _number(text: str) -> float | None:
 def choose_columns(
     reading: Reading,
     columns: Sequence[str],
+    rows: Callable[[Table], Iterator[Chunk]],
     *,
     not_numbers: Mapping[str, str],
-    texts: Sequence[str] | None = None,
+    beside: Sequence[str] | None = None,
     regime: str = "regime",
-    candidates: Mapping[str, Sequence[object]] | None = None,
+    texts: Callable[[], Mapping[str, Sequence[object]]] = dict,
 ) -> Table:
-    """A table without rows yet: its features, what is ignored, and how it is read.
+    """The table: its features, what is ignored, and how it is read.
 
     Parameters
     ----------
     reading : Reading
     columns : sequence of str
         Columns that may be features.
+    rows : callable
+        Iterates over the rows of the table.
     not_numbers : mapping of str to str
-        Those without numbers, and what they hold instead.
-    texts : sequence of str, optional
+        Columns without numbers, and what they hold instead.
+    beside : sequence of str, optional
         Columns that may hold the regime, the batch or the group; by default the same.
     regime : str
         The regime column if the user names none.
-    candidates : mapping of str to sequence, optional
-        Columns that may hold the regime, and what is in them; by default those without numbers.
+    texts : callable
+        Columns of text and their first values: one may hold the regime if there is no such column.
     """
     check_width(len(columns), reading)
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
         raise reading.fail(f"the column {twice!r} appears twice", "Name every column once.")
-    likely = dict.fromkeys(not_numbers, ()) if candidates is None else candidates
-    known = {*columns, *(texts or ())}
-    absent = [name for name in reading.ignore if name not in known]
+    known = {*columns, *(beside or ())}
+    absent = tuple(name for name in reading.ignore if name not in known)
     if absent and reading.strict_ignore:
         near = did_you_mean(absent[0], columns) or "Check the spelling."
         reading.note(f"there is no column {quoted(absent)} to ignore", near)
-    reading = _with_columns(reading, columns if texts is None else texts, likely, regime)
-    named = reading.columns(regime).values() if texts is None else ()
+    reading = _with_columns(reading, columns if beside is None else beside, regime, texts)
+    named = reading.columns(regime).values() if beside is None else ()
     ignored, features = {}, []
     for name in columns:
         if name in named:
@@ -208,7 +210,7 @@ def choose_columns(
             "there is no numeric column beside the regime",
             "Every feature is a numeric column of the table.",
         )
-    return Table(reading, tuple(features), lambda: iter(()), ignored, tuple(absent))
+    return Table(reading, tuple(features), rows, ignored, absent)
 
 
 def check_width(count: int, reading: Reading) -> None:
@@ -223,41 +225,38 @@ def check_width(count: int, reading: Reading) -> None:
 def _with_columns(
     reading: Reading,
     columns: Sequence[str],
-    candidates: Mapping[str, Sequence[object]],
     default: str,
+    texts: Callable[[], Mapping[str, Sequence[object]]],
 ) -> Reading:
     """The reading without columns of the batch and the group that are missing, which are noted.
 
     In place of a missing regime column it names the one that is probably meant.
     """
     taken: dict[str, str] = {}
-    texts = [_with_values(name, own) for name, own in candidates.items()]
-    # Without values, which differ from file to file: the same problem is told once.
-    only = f"Is it {quoted(list(candidates))}?" if len(texts) == 1 else ""
-    several = f"Columns that may hold it: {few(texts, 6)}." if texts else ""
-    # If no name was given, a similar one means nothing.
-    guessed, asked = not reading.regime, reading.columns(default)
-    for what, column in asked.items():
+    for what, column in reading.columns(default).items():
         remedy = f"Name the column that holds the {what} of each row with {_naming(reading, what)}."
-        near = did_you_mean(column, columns)
+        fault, hint, other = "", did_you_mean(column, columns), ""
         if column in taken:
-            reading.note(
-                f"the column {column!r} is both the {taken[column]} and the {what}", remedy
-            )
-            reading = reading.but(**{what: ""})
+            fault, hint = f"the column {column!r} is both the {taken[column]} and the {what}", ""
+        elif column not in columns and what == "regime":
+            likely = _likely(texts(), reading.control)
+            fault = f"there is no column {column!r}"
+            fault += "" if likely else f"; the columns are {quoted(columns)}"
+            if len(likely) == 1:
+                other = next(iter(likely))
+            # Without its values, which differ from file to file: the same problem is told once.
+            only = f"Is it {other[:60]!r}?" if other else ""
+            shown = few((_with_values(name, own) for name, own in likely.items()), 6)
+            several = f"Columns that may hold it: {shown}." if likely else ""
+            # If no name was given, a similar one means little.
+            hint = (hint if reading.regime else "") or only or hint or several
+            if not other:
+                raise reading.fail(fault, f"{remedy} {hint}".strip())
         elif column not in columns:
-            role = "" if what == "regime" else f" for the {what}"
-            wrong = f"there is no column {column!r}{role}"
-            if what != "regime" or not texts:
-                wrong += f"; the columns are {quoted(columns)}"
-            if what == "regime":
-                hint = (only or near if guessed else near or only) or several
-                if not only:
-                    raise reading.fail(wrong, f"{remedy} {hint}".strip())
-                near, other = hint, next(iter(candidates))
-            else:
-                other = ""
-            reading.note(wrong, f"{remedy} {near}".strip())
+            fault = f"there is no column {column!r} for the {what}; the columns are "
+            fault += quoted(columns)
+        if fault:
+            reading.note(fault, f"{remedy} {hint}".strip())
             reading = reading.but(**{what: other})
         taken[column] = what
     return reading
@@ -272,24 +271,24 @@ def _naming(reading: Reading, what: str) -> str:
     return f"--{what} or in study.toml{drafts}"
 
 
+def _likely(texts: Mapping[str, Sequence[object]], control: str) -> Mapping[str, Sequence[object]]:
+    """Columns that may hold the regime: with the control, with few values, or any of text.
+
+    Of many rows those that are seen first may all have one regime.
+    """
+    few_values = {}
+    for name, values in texts.items():
+        n, fewest = len(set(values)), 1 if len(values) >= HEAD_ROWS - 1 else 2
+        if fewest <= n <= MOST_CANDIDATE_VALUES and ROWS_EACH * n <= len(values):
+            few_values[name] = values
+    with_control = {name: values for name, values in texts.items() if control in values}
+    return with_control or few_values or dict.fromkeys(texts, ())
+
+
 def _with_values(name: str, values: Sequence[object]) -> str:
     """A column's name and its first values."""
     own = few((str(value)[:20] for value in dict.fromkeys(values)), MOST_VALUES)
     return f"{name[:60]!r} ({own})" if own else repr(name[:60])
-
-
-def few_valued(
-    values: Mapping[str, Sequence[object]], control: str, *, fewest: int = 2
-) -> dict[str, Sequence[object]]:
-    """Columns that may hold the regime: with the control, or else with few values, as regimes.
-
-    `fewest` is 1 for the first rows of a table, which may all have one regime.
-    """
-    return {name: own for name, own in values.items() if control in own} or {
-        name: own
-        for name, own in values.items()
-        if fewest <= (n := len(set(own))) <= MOST_CANDIDATE_VALUES and ROWS_EACH * n <= len(own)
-    }
 
 
 def quoted(names: Sequence[str]) -> str:
