@@ -134,6 +134,10 @@ class Rows:
             found["batch"] = self._by_regime(self.batch)
         return found
 
+    def subjects(self) -> dict[str, Any] | None:
+        """The subject of each row, by regime; None if there are no subjects."""
+        return None if self.subject is None else self._by_regime(self.subject)
+
     def to_client(self) -> Client:
         """The client, as the learner gets it; subjects are not passed on."""
         return Client.from_samples(self.client, n_latent=self.n_latent, **self.arguments())
