@@ -294,7 +294,8 @@ def result_told(result: Result) -> list[str | Table]:
     order, covers = result.order, sorted(result.order.hasse().edges)
     told: list[str | Table] = [result.summary]
     told.append(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
-    if resting := order.rests_on:
+    resting = order.rests_on
+    if resting and len(result.fragments) > 1:
         rest = pluralise(len(resting), "verdict rests", "verdicts rest")
         named = few(sorted(set(resting.values())))
         told.append(f"{rest} on a single client ({named}): the others alone would not decide that")
@@ -305,7 +306,9 @@ def result_told(result: Result) -> list[str | Table]:
     guessed = order.best_guess().pairs() - order.pairs()
     likely = sorted(guessed, key=lambda p: -order.probability(*p))
     if likely:
-        shown = few((f"{a} → {d} ({order.probability(a, d):.2f})" for a, d in likely), MOST_OPEN)
+        shown = few(
+            (f"{a} → {d} ({chance(order.probability(a, d))})" for a, d in likely), MOST_OPEN
+        )
         told.append(f"undetermined, but part of the best guess (probability): {shown}")
     rows = [(name, len(f.labels), f.outcome.code) for name, f in result.fragments.items()]
     told.append(Table("Clients", ["client", "labels", "outcome"], rows))

@@ -363,7 +363,7 @@ class Recovery:
             if left < limit:
                 yield ReadingNote(label, "several-targets", exponent(left), exponent(limit))
             elif value < clearest:
-                yield ReadingNote(label, "nonlinear-response", exponent(value), exponent(limit))
+                yield ReadingNote(label, "nonlinear-response", exponent(value), exponent(clearest))
             elif not read.read[i]:
                 strength = float(self.reading.targets.strength[self.reading.owner == i].max())
                 yield ReadingNote(label, "no-shift", round(strength, 3), 1.0)
