@@ -37,11 +37,10 @@ from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entail
 from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import weigh_clients
 from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide, implied
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
-from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage, check_districts
@@ -259,11 +258,9 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
 
 def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
     """A finding if the data alone decide the opposite of what the user said."""
-    above = transitive_closure(panel.known == YES)
-    implied = np.where(above, YES, np.where(refuted(above, panel.known == NO), NO, OPEN))
     names, found = panel.labels, without.verdicts
     # What follows from the word of the user may be contradicted, though no part of it is.
-    for known in (panel.known, implied):
+    for known in (panel.known, implied(panel.known)):
         against = (known != OPEN) & (found != OPEN) & (known != found)
         said = [
             f"{names[a]!r} is {'' if known[a, d] else 'not '}an ancestor of {names[d]!r}"

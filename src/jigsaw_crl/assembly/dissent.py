@@ -27,7 +27,17 @@ from scipy.special import expit, logit, logsumexp
 from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
 from jigsaw_crl.assembly.panel import DISAGREEMENT
 from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
-from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, SURE, YES, Decided, Why, decide
+from jigsaw_crl.assembly.verdict import (
+    LEAST_AGAINST,
+    NO,
+    OPEN,
+    SURE,
+    YES,
+    Decided,
+    Why,
+    decide,
+    implied,
+)
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
@@ -139,12 +149,15 @@ class Falls:
         odds = np.where(verdicts == YES, np.maximum(odds, by_evidence), odds)
         self.odds = np.where(verdicts == NO, np.minimum(odds, by_evidence), odds)
         self.evidence, self.log_factor, self.verdicts = evidence, log_factor, verdicts
+        self.decided = (verdicts != OPEN) & ~np.eye(len(verdicts), dtype=bool)
         # Equal weights for the visible effect scales, next to none for an invisible one.
         n = evidence.n_scales
         self.shares = [*((1.0 - LEAST_CHANCE) / n,) * n, LEAST_CHANCE]
         self.leans = evidence.missed.leans
         self.now = evidence.pooled.log_factor(self.shares, self.leans)
-        self.heard = evidence.pooled.n_clients > 0
+        self.speak = evidence.pooled.n_clients.astype(np.int64)
+        # The verdicts from which all others follow.
+        self.own = _own(self._judged(np.zeros_like(self.now), self.speak > 0))
         self.counting = np.flatnonzero(evidence.use.weights > 0).tolist()
         # Clients without which nothing follows about a label's ancestors, (n_clients, p);
         # statements need no other client.
@@ -153,43 +166,42 @@ class Falls:
             if evidence.claims[k].bayes is None:
                 self.opens[k, evidence.claims[k].members] = True
         self.n_opening = self.opens.sum(axis=0)
-        self.speak = evidence.pooled.n_clients.astype(np.int64)
+
+    def _judged(self, change: FloatArray, heard: BoolArray, at: Any = ...) -> Decided:
+        """The verdicts if log factors change so; unheard pairs have none left.
+
+        `at` are the places of some labels, if nothing outside them is to imply anything.
+        """
+        chance = expit(self.odds[at] + np.where(heard, change, 0.0))
+        evidence = np.where(heard, self.log_factor[at] + change, 0.0)
+        # What is open implies nothing.
+        is_open = self.verdicts[at] == OPEN
+        chance[is_open], evidence[is_open] = 0.5, 0.0
+        return decide(chance, evidence, known=self.evidence.panel.known[at])
 
     def without(self, clients: Sequence[int]) -> tuple[BoolArray, FloatArray]:
         """The decided pairs that all others do not decide so, and the change of log factors."""
         members, rest = self.evidence.beside(clients)
         grid = np.ix_(members, members)
-        change, heard = np.zeros_like(self.now), self.heard.copy()
+        change = np.zeros_like(self.now)
         change[grid] = rest.log_factor(self.shares, self.leans[grid]) - self.now[grid]
-        heard[grid] = rest.n_clients > 0
         opened = self.n_opening > self.opens[list(clients)].sum(axis=0)
-        if (self.heard & ~opened).any():
-            return self.by(change, heard & opened), change
-        # If every pair of their own labels stands, so does what follows from these.
-        gone = np.zeros(heard.shape, dtype=bool)
-        gone[grid] = self.by(change[grid], heard[grid], grid)
-        elsewhere = gone.any() and len(members) < len(gone)
-        return self.by(change, heard) if elsewhere else gone, change
+        judged = self._judged(change[grid], (rest.n_clients > 0) & opened[members], grid)
+        # Only pairs of these labels have other evidence; what follows from them may be elsewhere.
+        own = self.own.copy()
+        own[grid] = _own(judged)
+        own[:, ~opened] = self.evidence.panel.known[:, ~opened]
+        gone = self.decided & (implied(own) != self.verdicts)
+        gone[grid] |= self.decided[grid] & (judged.why == Why.UNSURE)
+        return gone, change
 
     def left(self, size: int | IntArray) -> BoolArray:
         """Pairs about which something is left without any group of so many clients, (p, p)."""
         return np.asarray(np.minimum(self.speak, self.n_opening) > size)
 
-    def by(self, change: FloatArray, heard: BoolArray, at: Any = ...) -> BoolArray:
-        """The decided pairs that fall if log factors change so; unheard pairs have none left.
-
-        `at` are the places of some labels, if nothing outside them is to imply anything.
-        """
-        verdicts = self.verdicts[at]
-        chance = expit(self.odds[at] + np.where(heard, change, 0.0))
-        evidence = np.where(heard, self.log_factor[at] + change, 0.0)
-        # What is open implies nothing.
-        is_open = verdicts == OPEN
-        chance[is_open], evidence[is_open] = 0.5, 0.0
-        left = decide(chance, evidence, known=self.evidence.panel.known[at]).verdicts
-        gone = np.asarray(~is_open & (left != verdicts))
-        np.fill_diagonal(gone, False)
-        return gone
+    def by(self, change: FloatArray, heard: BoolArray) -> BoolArray:
+        """The decided pairs that fall if log factors change so; unheard pairs have none left."""
+        return np.asarray(self.decided & (self._judged(change, heard).verdicts != self.verdicts))
 
     def rests_on(self) -> npt.NDArray[np.int32]:
         """The number of a client without which a decided pair falls, else `NOBODY`, shape (p, p).
@@ -255,6 +267,12 @@ class Falls:
                 after = rest.log_factor(self.shares, self.leans[rows])
                 changes[size, rows] = after - self.now[rows]
         return changes
+
+
+def _own(decided: Decided) -> npt.NDArray[np.int8]:
+    """The verdicts that follow from no others; open elsewhere, shape (p, p)."""
+    base = (decided.why == Why.EVIDENCE) | (decided.why == Why.KNOWN)
+    return np.where(base, decided.verdicts, np.int8(OPEN))
 
 
 def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]) -> Decided:

@@ -20,14 +20,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from jigsaw_crl.assembly.dissent import LEAST_CHANCE
 from jigsaw_crl.assembly.posterior.model import OrderModel
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
+from jigsaw_crl.assembly.verdict import OPEN, YES, decide, implied
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
 
 if TYPE_CHECKING:
@@ -101,12 +99,12 @@ class Outlook:
             size_matters=order.smallest_effect is not None,
             known=order.panel.known,
         ).verdicts
-        return np.asarray((verdicts != OPEN) | (_follows(verdicts) & ~self._implied))
+        return np.asarray((verdicts != OPEN) | ((implied(verdicts) != OPEN) & ~self._implied))
 
     @cached_property
     def _implied(self) -> BoolArray:
         """The pairs whose answer follows from today's verdicts."""
-        return _follows(self.order.verdicts)
+        return np.asarray(implied(self.order.verdicts) != OPEN)
 
     @cached_property
     def _room(self) -> FloatArray | None:
@@ -124,12 +122,6 @@ class Outlook:
     def words(self) -> Words:
         """What the clients say, as draws of what a further one would say."""
         return Words.of(self.order)
-
-
-def _follows(verdicts: npt.NDArray[np.int8]) -> BoolArray:
-    """The pairs whose answer follows from these verdicts."""
-    above = transitive_closure(verdicts == YES)
-    return np.asarray(above | refuted(above, verdicts == NO))
 
 
 # -- a new site -----------------------------------------------------------------------------------

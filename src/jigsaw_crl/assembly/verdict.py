@@ -44,6 +44,7 @@ __all__ = [
     "Why",
     "decide",
     "disputed",
+    "implied",
     "tally",
 ]
 
@@ -182,6 +183,12 @@ def decide(
         verdicts[decided], why[decided] = NO, Why.SMALL
     why[said != OPEN] = Why.KNOWN
     return Decided(verdicts, why)
+
+
+def implied(codes: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """What follows from verdicts, and these: closed, shape (p, p)."""
+    above = transitive_closure(codes == YES)
+    return np.where(above, YES, np.where(refuted(above, codes == NO), NO, OPEN)).astype(np.int8)
 
 
 def disputed(least: FloatArray, most: FloatArray) -> BoolArray:
