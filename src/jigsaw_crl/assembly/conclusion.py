@@ -33,7 +33,7 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
 from jigsaw_crl.assembly.pairs import PairTable, why_stated
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
+from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import weigh_clients
 from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
@@ -373,19 +373,6 @@ def _stated(
         notes=notes,
         seed=options.seed,
     )
-
-
-def posterior_of(order: GlobalOrder) -> Posterior:
-    """The posterior of an order that was read from a file: it is sampled again."""
-    if order.mode == "evidence":
-        rng = np.random.default_rng([order.seed, 1])
-        return OrderModel(Evidence.of(order.panel, order.use)).sample(rng)
-    rng = np.random.default_rng(order.seed)
-    if order.mode == "paper":
-        # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
-        return entailed(order.verdicts == YES, np.zeros_like(order.decoded), (), rng)
-    one_of = [one for rows in order.panel.rows for one in rows.one_of]
-    return entailed(order.facts.yes, order.facts.no, one_of, rng)
 
 
 # -- notes ----------------------------------------------------------------------------------------

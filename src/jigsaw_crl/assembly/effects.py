@@ -371,7 +371,7 @@ def _notes(
         )
 
 
-def labels_not_hard(effects: PooledEffects | None) -> dict[str, float]:
+def labels_not_hard(effects: PooledEffects) -> dict[str, float]:
     """Labels whose interventions cannot all have been hard, by how surely sites differ.
 
     The effect of a on d is one number if the intervention on d is hard. If the sites' effects on d
@@ -379,8 +379,6 @@ def labels_not_hard(effects: PooledEffects | None) -> dict[str, float]:
     smallest probability of such a difference, times the number of pairs that were tested; of the
     sites that can be left out, the one that leaves least counts.
     """
-    if effects is None:
-        return {}
 
     def least(chance: FloatArray) -> FloatArray:
         tested = ~np.isnan(chance)

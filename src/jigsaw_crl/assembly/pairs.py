@@ -27,7 +27,6 @@ __all__ = ["PairTable", "why_stated"]
 class PairTable:
     """One entry for every ordered pair, rows the ancestor, columns the descendant, shape (p, p)."""
 
-    labels: tuple[str, ...]
     clients: tuple[str, ...]
     # 1 ancestor, 0 not ancestor, -1 undetermined; and a `verdict.Why`.
     verdict: npt.NDArray[np.int8]
@@ -48,8 +47,6 @@ class PairTable:
     witnesses: npt.NDArray[np.int32]
     # Clients that speak against the verdict would decide the opposite among themselves.
     contested: BoolArray
-    # Total effects, from hard interventions.
-    effects: PooledEffects | None
 
     def __post_init__(self) -> None:
         for name, value in self.__dict__.items():
@@ -83,7 +80,6 @@ class PairTable:
             witnesses = falls.witnesses()
             differ, against = sites_differ(evidence), contested(evidence, verdicts)
         return cls(
-            labels=evidence.labels,
             clients=evidence.panel.clients,
             verdict=verdicts,
             why=decided.why,
@@ -96,7 +92,6 @@ class PairTable:
             rests_on=resting,
             witnesses=witnesses,
             contested=against,
-            effects=effects,
         )
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.search import FEW, MANY, all_orders, all_scores, grow, likely
-from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights, Words
+from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights
 from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import CLOSED
@@ -103,9 +103,8 @@ class Posterior:
     chains : array, shape (n_chains, p, p)
         The same from each chain alone.
     convergence : Convergence
-    orders : array of uint64, shape (n, p, words), or of bool, shape (n, p, p)
-        Descendants of each label, as bit sets if they were sampled; the labels in the order of
-        `listed`.
+    orders : array of uint8, shape (n, p, bytes)
+        Descendants of each label as bits, the lowest first; the labels in the order of `listed`.
     listed : array of int, shape (p,)
     shares : array, shape (n,), or None
         Probability of each of the orders, if they are not all equal.
@@ -114,7 +113,7 @@ class Posterior:
     probability: FloatArray
     chains: FloatArray
     convergence: Convergence
-    orders: Words | BoolArray
+    orders: npt.NDArray[np.uint8]
     listed: IntArray
     shares: FloatArray | None = None
 
@@ -129,12 +128,8 @@ class Posterior:
 
     def order(self, k: int) -> BoolArray:
         """One of the orders, shape (p, p)."""
-        if self.orders.dtype == bool:
-            return np.array(self.orders[k])
-        # Imported here because it loads the compiler.
-        from jigsaw_crl.base.bitsets import unpack
-
-        return _in_order(unpack(self.orders[k], len(self.listed)), self.listed)
+        bits = np.unpackbits(self.orders[k], axis=1, count=len(self.listed), bitorder="little")
+        return _in_order(bits.astype(bool), self.listed)
 
 
 def sample_orders(
@@ -143,8 +138,6 @@ def sample_orders(
     *,
     doubts: Callable[[FloatArray], Weights] | None = None,
     start: BoolArray | None = None,
-    first: int = FIRST,
-    most: int | None = None,
 ) -> Posterior:
     """Probability of every ordered pair, from several chains run until they agree.
 
@@ -153,7 +146,7 @@ def sample_orders(
     (Of many labels they start anew: they would stay near where the first weights led them.) Then
     every stage doubles the sweeps that are recorded (of many labels it discards the earlier ones,
     in which chains still climb), and proposes the bridges of pairs that changed before, until the
-    chains' halves agree or there are `most` sweeps in a half. That weights change once is enough:
+    chains' halves agree or their budget is spent. That weights change once is enough:
     twice changed E1 by .001 (96 worlds).
 
     Parameters
@@ -164,8 +157,6 @@ def sample_orders(
         Probabilities of all pairs → the weights that follow; by default those given stay.
     start : array of bool, shape (p, p), optional
         Where the first chain starts; the others start at different orders of high worth.
-    first, most : int
-        Sweeps per half in the first stage, and the largest number in any stage.
     """
     p = len(weights)
     if p <= FEW:
@@ -175,7 +166,7 @@ def sample_orders(
     with ThreadPoolExecutor(max_workers=2) as pool:
         each: Each = pool.map if p > ALONE else map
         n = N_CHAINS // 2 if many and doubts else N_CHAINS
-        short = min(first, SHORT) * (2 if many else 1)
+        short = SHORT * (2 if many else 1)
         chains = _scattered(weights.shuffled(shuffle), n, orders, rng, each)
         _, counts, _ = chains.walk(short, each=each)
         if doubts is not None:
@@ -185,8 +176,8 @@ def sample_orders(
             _, counts, _ = chains.walk(short, each=each)
         kept = max(min(KEPT, BYTES // chains.up[0].nbytes) // N_CHAINS, 1)
         chains.propose(_open(counts.mean(axis=0) / short))
-        longest = _longest(chains) if most is None else most
-        half, walk = min(first, longest), partial(chains.walk, kept=kept, each=each)
+        longest = _longest(chains)
+        half, walk = min(FIRST, longest), partial(chains.walk, kept=kept, each=each)
         (trace, counts, _), (more, again, drawn) = walk(half), walk(half)
         while True:
             traces, means = (trace, more), np.array([counts, again]) / half
@@ -204,7 +195,7 @@ def sample_orders(
         probability=_in_order(alone.mean(axis=0), shuffle),
         chains=np.array([_in_order(mean, shuffle) for mean in alone]),
         convergence=found,
-        orders=drawn.reshape(-1, *chains.up[0].shape),
+        orders=drawn.astype("<u8").view(np.uint8).reshape(-1, p, 8 * drawn.shape[-1]),
         listed=shuffle,
     )
 
@@ -287,7 +278,7 @@ def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None
         probability=probability,
         chains=probability[None],
         convergence=Convergence(True, 1.0, 0.0, 0, 0),
-        orders=orders,
+        orders=np.packbits(orders, axis=-1, bitorder="little"),
         listed=np.arange(len(weights)),
         shares=share,
     )
@@ -306,7 +297,7 @@ def _scattered(
     moving = np.any([x != orders[0] for x in orders], axis=0)
     for order in orders:
         moving |= likely(order, weights)
-    return Chains.at(orders, weights, rng, moving, [weights.score(order) for order in orders])
+    return Chains.at(orders, weights, rng, moving)
 
 
 def _longest(chains: Chains) -> int:

@@ -111,7 +111,7 @@ class Chains:
     random : list of array of uint64, shape (1,)
         State of each chain's random generator.
     score : list of float
-        Score of each order; without a start value, what it gained.
+        Score of each order.
     """
 
     weights: Weights
@@ -129,16 +129,14 @@ class Chains:
         weights: Weights,
         rng: np.random.Generator,
         moving: BoolArray,
-        score: Sequence[float] | None = None,
     ) -> Chains:
         """Chains that start at the given orders, and propose the bridges of `moving` pairs."""
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import pack
 
-        n = len(orders)
-        random = list(rng.integers(0, 2**63, size=(n, 1), dtype=np.uint64))
+        random = list(rng.integers(0, 2**63, size=(len(orders), 1), dtype=np.uint64))
         up, down = [pack(order) for order in orders], [pack(order.T) for order in orders]
-        chains = cls(weights, up, down, random, [0.0] * n if score is None else list(score))
+        chains = cls(weights, up, down, random, [weights.score(order) for order in orders])
         chains.propose(moving)
         return chains
 
