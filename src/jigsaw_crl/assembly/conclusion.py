@@ -23,7 +23,6 @@ from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.dissent import (
     Falls,
     differing_labels,
-    opposed,
     pairs_apart,
     with_witnesses,
 )
@@ -31,14 +30,14 @@ from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_eff
 from jigsaw_crl.assembly.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
-from jigsaw_crl.assembly.pairs import PairTable, why_stated
+from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import weigh_clients
 from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide, implied
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES, Why, decide, implied
+from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.text import few, pluralise
@@ -281,8 +280,9 @@ def _ordered(evidence: Evidence, effects: PooledEffects | None, options: Options
     if panel.all_sure and options.witnesses in (None, 1):
         try:
             facts = deduce(evidence)
+            verdicts = np.where(facts.no, NO, np.where(facts.yes, YES, OPEN))
             about = () if effects is None else effects.notes
-            order = _stated(panel, evidence.use, "exact", facts.yes, facts.no, about, options)
+            order = _stated(panel, evidence.use, "exact", verdicts, about, options)
         except Contradiction as contradiction:
             notes.append(contradiction.described(evidence))
         else:
@@ -306,7 +306,6 @@ def _by_evidence(
         probability,
         log_factor,
         chains=draws.chains,
-        opposed=opposed(said, probability),
         room=bounds.room(options.smallest_effect),
         size_matters=options.smallest_effect is not None,
         known=panel.known,
@@ -342,32 +341,30 @@ def _by_evidence(
 def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
     """The pairs that the paper's algorithm states."""
     paper = assemble_pairs(panel.fragments)
-    yes = np.zeros((len(panel.labels),) * 2, dtype=bool)
+    verdicts = np.full((len(panel.labels),) * 2, OPEN)
     for ancestor, descendant in paper.pairs:
-        yes[panel.position[ancestor], panel.position[descendant]] = True
+        verdicts[panel.position[ancestor], panel.position[descendant]] = YES
+    np.fill_diagonal(verdicts, NO)
     notes = tuple(f"Algorithm 3 made a cycle through {', '.join(sorted(c))}" for c in paper.cyclic)
-    none = np.eye(len(yes), dtype=bool)
-    return _stated(panel, Use.all_of(panel), "paper", yes, none, notes, options)
+    return _stated(panel, Use.all_of(panel), "paper", verdicts, notes, options)
 
 
 def _stated(
     panel: Panel,
     use: Use,
     mode: Mode,
-    yes: BoolArray,
-    no: BoolArray,
+    verdicts: IntArray,
     notes: tuple[str, ...],
     options: Options,
 ) -> GlobalOrder:
     """An order whose verdicts follow from statements."""
-    verdicts = np.where(no, NO, np.where(yes, YES, OPEN)).astype(np.int8)
     return GlobalOrder(
         panel=panel,
         use=use,
         mode=mode,
-        verdicts=verdicts,
-        why=why_stated(verdicts),
-        decoded=yes,
+        verdicts=verdicts.astype(np.int8),
+        why=np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED).astype(np.int8),
+        decoded=verdicts == YES,
         # Algorithm 3 gives no probabilities.
         chances=np.where(verdicts == OPEN, 0.5, verdicts == YES) if mode == "paper" else None,
         notes=notes,

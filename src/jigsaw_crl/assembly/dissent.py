@@ -5,7 +5,6 @@ For client k let r be what all others say together under the same use, and x wha
 - `differing_labels`: a label of k of which several pairs contradict r means something else there.
 - `Falls`: a verdict that r alone does not give rests on k; and how many clients must be left out
   before a verdict falls. `with_witnesses` leaves verdicts open that rest on too few.
-- `opposed`: a probable answer whose opposite one client clearly says.
 - `contested`: a verdict against which the clients that oppose it would decide among themselves.
 - `sites_differ`: does one truth hold at all sites, or do some have an effect that others lack?
 
@@ -47,7 +46,6 @@ __all__ = [
     "Falls",
     "contested",
     "differing_labels",
-    "opposed",
     "pairs_apart",
     "sites_differ",
     "with_witnesses",
@@ -217,14 +215,14 @@ class Falls:
             out[take], most[take] = k, np.abs(change)[take]
         return out
 
-    def witnesses(self) -> npt.NDArray[np.int32]:
+    def witnesses(self, most: int | None = None) -> npt.NDArray[np.int32]:
         """How many clients a decided pair rests on, if these are few, shape (p, p).
 
         The smallest number of clients without which the others may not decide the pair; no smaller
-        group changes the verdict (`worst`). Groups up to a fifth of the clients are tried; 0 if
-        none of them changes the verdict, and for open pairs.
+        group changes the verdict (`worst`). Groups of up to `most` clients are tried, by default a
+        fifth of them; 0 if none of them changes the verdict, and for open pairs.
         """
-        changes = self.worst(-(-len(self.counting) // 5))
+        changes = self.worst(-(-len(self.counting) // 5) if most is None else most)
         out = np.zeros(self.verdicts.shape, dtype=np.int32)
         for size, change in enumerate(changes):
             out[self.by(change, self.left(size)) & (out == 0)] = size
@@ -281,32 +279,13 @@ def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]
     `asked` is a number, or more than a fifth of the clients that speak about the pair, at least
     two.
     """
-    speak = falls.speak
-    changes = falls.worst(len(falls.counting) // 5 or 1 if asked == "fifth" else asked - 1)
-    size = np.maximum(speak // 5, 1) if asked == "fifth" else np.full(speak.shape, asked - 1)
-    change = np.take_along_axis(changes, np.minimum(size, len(changes) - 1)[None], axis=0)[0]
-    few = falls.by(change, falls.left(size))
+    size = np.maximum(falls.speak // 5, 1) if asked == "fifth" else np.array(asked - 1)
+    least = falls.witnesses(int(size.max(initial=0)))
+    few = (least > 0) & (least <= size)
     return Decided(
         np.where(few, np.int8(OPEN), decided.verdicts),
         np.where(few, np.int8(Why.FEW), decided.why),
     )
-
-
-# Log Bayes factor from which what one client says is clear. Of 1,302 right "yes" and 5,142 right
-# "no" outside chains, one was opposed so clearly.
-CLEAR = 4.0
-
-
-def opposed(evidence: Evidence, probability: FloatArray) -> BoolArray:
-    """Pairs on which a client that counts clearly says the opposite of what is probable, (p, p)."""
-    found, likely = np.zeros(probability.shape, dtype=bool), probability > 0.5
-    for claims, trusted in zip(evidence.claims, evidence.use.trusted.tolist(), strict=True):
-        if trusted:
-            grid = np.ix_(claims.members, claims.members)
-            x = np.where(claims.says, claims.opinion, 0.0)
-            hidden = lacks_common_cause(likely, claims.members)
-            found[grid] |= np.where(likely[grid], x < -CLEAR, (x > CLEAR) & ~hidden)
-    return found
 
 
 def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:

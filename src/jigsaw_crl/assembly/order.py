@@ -287,12 +287,6 @@ class GlobalOrder(ReadOnlyArrays):
         off = self.verdicts[~np.eye(len(self.labels), dtype=bool)]
         return {str(verdict): int((off == code).sum()) for code, verdict in VERDICTS.items()}
 
-    def add(self, *fragments: Fragment) -> GlobalOrder:
-        """The order assembled from these fragments and those already in it."""
-        from jigsaw_crl.assembly.conclusion import conclude
-
-        return conclude([*self.fragments, *fragments], options=self.options).order
-
     # -- what the answers are based on ----------------------------------------------------------
 
     @cached_property

@@ -20,7 +20,7 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.verdict import OPEN, SURE, YES, Decided, Why
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["PairTable", "why_stated"]
+__all__ = ["PairTable"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +117,3 @@ class PairTable:
         """The client that a verdict rests on; empty if there is none."""
         k = int(self.rests_on[a, d])
         return "" if k == NOBODY else self.clients[k]
-
-
-def why_stated(verdicts: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """A `Why` for verdicts that follow from statements."""
-    return np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED).astype(np.int8)

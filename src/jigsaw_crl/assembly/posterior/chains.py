@@ -137,7 +137,6 @@ def sample_orders(
     rng: np.random.Generator,
     *,
     doubts: Callable[[FloatArray], Weights] | None = None,
-    start: BoolArray | None = None,
 ) -> Posterior:
     """Probability of every ordered pair, from several chains run until they agree.
 
@@ -155,14 +154,12 @@ def sample_orders(
     rng : numpy.random.Generator
     doubts : callable, optional
         Probabilities of all pairs → the weights that follow; by default those given stay.
-    start : array of bool, shape (p, p), optional
-        Where the first chain starts; the others start at different orders of high worth.
     """
     p = len(weights)
     if p <= FEW:
         return _enumerated(weights, doubts)
     many, shuffle = p > MANY, rng.permutation(p)
-    orders = [] if start is None else [start[np.ix_(shuffle, shuffle)]]
+    orders: list[BoolArray] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         each: Each = pool.map if p > ALONE else map
         n = N_CHAINS // 2 if many and doubts else N_CHAINS
@@ -258,8 +255,7 @@ def entailed(
     """
     opened = tuple((names, d) for names, d in one_of if not yes[list(names), d].any())
     certain = np.where(yes, FACT, np.where(no, -FACT, 0.0))
-    start = None if (yes & yes.T).any() else yes
-    return sample_orders(Weights.of(certain, opened), rng, start=start)
+    return sample_orders(Weights.of(certain, opened), rng)
 
 
 def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None) -> Posterior:
