@@ -38,9 +38,9 @@ __all__ = ["OrderModel", "too_many_causes"]
 COVER_SHARES, PRIOR_COVERS = (0.8, 0.18, 0.02), 10.0
 VISIBLE_SHARES = (0.6, 0.4)
 IMPLIED_COST = 0.6
-# Implied pairs: prior share of invisible effects, worth ten pairs; beyond an invisible part nothing
-# is expected.
-INVISIBLE, PRIOR_PAIRS, EXCUSED = 0.08, 10.0, 0.9
+# Implied pairs: prior share of invisible effects, worth ten pairs; a label's own share is shrunk to
+# the study's with the weight of three pairs; beyond an invisible part nothing is expected.
+INVISIBLE, PRIOR_PAIRS, ROW_PAIRS, EXCUSED = 0.08, 10.0, 3.0, 0.9
 # A common ancestor that is hidden from a client shows there with this probability, as a district or
 # looking like ancestry; otherwise its effects are too small to see.
 SHOWS = 0.9
@@ -148,8 +148,8 @@ def _invisible_share(
     """Probability that each pair's effect is invisible if it is implied, and which are excused.
 
     An effect through z is a product: beyond an invisible part nothing is expected of the whole
-    (excused, at no cost). Otherwise the share of invisible pairs among those that would be implied,
-    shrunk to its prior. "Would be implied" follows evidence that would pay for a
+    (excused, at no cost). Otherwise the share of invisible pairs among those that its row or column
+    would imply, shrunk to the study's share. "Would imply" follows evidence that would pay for a
     cover as well as the last orders, so that a chain that was cut can heal. Only pairs that two
     clients saw count: where each pair has one client, one false cover would excuse the next.
     """
@@ -164,8 +164,14 @@ def _invisible_share(
     through = boolean_product(chain & hidden, chain) | boolean_product(chain, chain & hidden)
     excused = through & chain
     counted = boolean_product(chain, chain) & chain & ~excused & twice
-    missing = (counted & hidden).sum() + PRIOR_PAIRS * INVISIBLE
-    return np.where(excused, EXCUSED, missing / (counted.sum() + PRIOR_PAIRS)), excused
+    missing = counted & hidden
+    study = (missing.sum() + PRIOR_PAIRS * INVISIBLE) / (counted.sum() + PRIOR_PAIRS)
+    row, column = (
+        (missing.sum(axis=i) + ROW_PAIRS * study) / (counted.sum(axis=i) + ROW_PAIRS)
+        for i in (1, 0)
+    )
+    own = np.clip(np.fmax(row[:, None], column[None, :]), 0.01, 0.8)
+    return np.where(excused, EXCUSED, own), excused
 
 
 def _doubted(evidence: FloatArray, cause: CommonCause | None, shares: Shares) -> FloatArray:

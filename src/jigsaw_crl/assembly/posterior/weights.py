@@ -80,11 +80,7 @@ def _measured(evidence: Evidence, rng: np.random.Generator) -> FloatArray:
             # Evidence for a pair that was too little for the others' order is no contradiction.
             known = claims.says & ((rest[grid] < -1e-6) | theirs | theirs.T)
             wrong = known & ((x > 0) != theirs)
-            # A client may see ancestry below a common ancestor that it lacks: that it differs there
-            # from clients that have the cause does not make it a bad one.
-            excused = lacks_common_cause(order, claims.members) & ~(theirs | theirs.T)
-            use = known & known.T & ~(excused & (np.maximum(x, x.T) > 0))
-            found[:, k] = _heat(x, theirs, rest[grid], use), wrong.sum(), known.sum()
+            found[:, k] = _heat(x, theirs, rest[grid], known & known.T), wrong.sum(), known.sum()
     return found
 
 
