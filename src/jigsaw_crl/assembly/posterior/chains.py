@@ -22,6 +22,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import CLOSED
 from jigsaw_crl.base.order import greedy_order
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["Convergence", "Posterior", "convergence", "entailed", "sample_orders", "split_r_hat"]
 
@@ -245,6 +246,8 @@ def entailed(
 ) -> Posterior:
     """The prior over the orders that agree with what is certain.
 
+    It has a cost of `PAIR_COST` for every pair, and of 1 for every cover.
+
     Parameters
     ----------
     yes, no : array of bool, shape (p, p)
@@ -255,7 +258,8 @@ def entailed(
     """
     opened = tuple((names, d) for names, d in one_of if not yes[list(names), d].any())
     certain = np.where(yes, FACT, np.where(no, -FACT, 0.0))
-    return sample_orders(Weights.of(certain, opened), rng)
+    cover, ancestry = np.full(yes.shape, -1.0), np.zeros(len(yes))
+    return sample_orders(Weights(certain - PAIR_COST, cover, ancestry, opened), rng)
 
 
 def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None) -> Posterior:

@@ -3,9 +3,8 @@
     log posterior(R) = Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers of R} cover[a, d]
                        + Σ_{d with an ancestor in R} ancestry[d] − FACT · broken(R) + constant
 
-The three weights hold the clients' evidence and the prior (see `model`). `Weights.of` is the
-simplest case: log Bayes factors less a cost for every pair, and a cost for every cover. `broken` is
-the number of statements "one of these is an ancestor of d" that R contradicts.
+The three weights hold the clients' evidence and the prior (see `model`). `broken` is the number of
+statements "one of these is an ancestor of d" that R contradicts.
 
 Compiled functions are imported where they are used, for start-up time.
 """
@@ -22,7 +21,6 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.base.terminal import counted
-from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["FACT", "KNOWN", "SETTLED", "Chains", "OneOf", "Weights", "Words"]
 
@@ -60,12 +58,6 @@ class Weights:
     cover: FloatArray
     ancestry: FloatArray
     one_of: tuple[OneOf, ...] = ()
-
-    @classmethod
-    def of(cls, log_factor: FloatArray, one_of: tuple[OneOf, ...] = ()) -> Weights:
-        """Log factors of every pair, less `PAIR_COST`, and a cost of 1 for every cover."""
-        cover, ancestry = np.full(log_factor.shape, -1.0), np.zeros(len(log_factor))
-        return cls(np.ascontiguousarray(log_factor - PAIR_COST), cover, ancestry, one_of)
 
     def __len__(self) -> int:
         return len(self.implied)
