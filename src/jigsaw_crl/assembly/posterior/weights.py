@@ -37,13 +37,11 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Evidence:
 
     Weights agree with what they lead to: a fixpoint in a few rounds.
     """
-    n, use = len(evidence.claims), evidence.use
+    given, use, n = evidence, evidence.use, len(evidence.claims)
     stating = np.array([c.certain is not None for c in evidence.claims])
     # Two clients that disagree cannot tell which of them is wrong.
     for number in range(ROUNDS if n > 2 else 0):
-        if stating.any() and use.rate != evidence.use.rate:
-            evidence = Evidence.heard(evidence.panel, use)
-        heat, errors, said = _measured(replace(evidence, use=use), rng)
+        heat, errors, said = _measured(evidence, rng)
         ranked = np.lexsort((np.arange(n), errors)).tolist()
         use = replace(use, copies=tuple(tuple(sorted(g, key=ranked.index)) for g in use.copies))
         weights, rate = heat * use.shares, use.rate
@@ -55,10 +53,13 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Evidence:
         use = replace(use, weights=weights, rate=rate)
         if change < 0.02 and (number > 0 or not stating.any()):
             break
+        evidence = replace(evidence, use=use)
+        if rate != given.use.rate:
+            evidence = Evidence.heard(given.panel, use)
     # Mostly every client counts as before: nothing is computed again.
-    if use.rate != evidence.use.rate or (use.weights != evidence.use.weights).any():
-        evidence = Evidence.heard(evidence.panel, use)
-    return evidence.without_single_directions()
+    if use.rate != given.use.rate or (use.weights != given.use.weights).any():
+        given = Evidence.heard(given.panel, use)
+    return given.without_single_directions()
 
 
 def _measured(evidence: Evidence, rng: np.random.Generator) -> FloatArray:
