@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
-from hypothesis import given
 
 from jigsaw_crl import assemble
-from jigsaw_crl.assembly.entailment import Contradiction, deduce
 
 from .clients import false_statements, lab, perfect, small_world
-from .strategies import any_labs
-from .test_agreement import evidence_of
 
 CONTRADICT = "the statements contradict each other"
 
@@ -42,14 +40,29 @@ def test_a_contradiction_is_named_and_the_statements_are_weighed(labs):
     assert not (order.verdicts == 1)[(order.verdicts == 1).T].any()
 
 
-@given(any_labs())
-def test_what_follows_agrees_or_contradicts(labs):
-    try:
-        facts = deduce(evidence_of(labs))
-    except Contradiction:
-        assert assemble(labs).mode == "evidence"
+def states(name, above):
+    """A client that states all pairs of six labels in a row."""
+    pairs = list(combinations("uvwxyz", 2))
+    back = [pair[::-1] for pair in pairs]
+    return lab(name, "uvwxyz", yes=pairs if above else back, no=back if above else pairs)
+
+
+@pytest.mark.parametrize("n_right", [1, 4])
+def test_fifteen_opposite_statements_are_weighed_and_said_like_one(n_right):
+    """No number of statements is dropped without a word."""
+    labs = [states(f"right-{k}", above=True) for k in range(n_right)]
+    order = assemble([*labs, states("wrong", above=False)])
+    assert order.mode == "evidence"
+    assert order.notes[0].startswith(CONTRADICT)
+    assert "right-0" in order.notes[0]
+    assert "wrong" in order.notes[0]
+    if n_right == 1:
+        # One word against another: nothing is an ancestor of anything for sure.
+        assert not order.pairs()
         return
-    assert not (facts.yes & facts.no).any()
+    assert order.pairs() == set(combinations("uvwxyz", 2))
+    assert order.client_weights["wrong"] == 0.0
+    assert any("contradicts the other clients" in note and "wrong" in note for note in order.notes)
 
 
 def test_exact_worlds_are_recovered_without_a_false_statement():

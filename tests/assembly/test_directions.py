@@ -87,18 +87,6 @@ def test_a_triangle_from_three_clients_leaves_one_sign_open():
     assert open_signs(value, error, here, here) is None
 
 
-def test_an_effect_that_may_be_zero_keeps_an_interval_that_holds_both_signs():
-    world = jc.simulate.random_world(8, 4, 0.6, 770_200, intervention=Intervention("hard"))
-    fragments = [
-        jc.recover_fragment(client, interventions="hard")
-        for client in world.clients(n_samples=3_000)
-    ]
-    effects = pool_effects(*used(fragments))
-    assert not (effects.known & ~np.isnan(effects.unsigned)).any()
-    size = effects.unsigned[~np.isnan(effects.unsigned)]
-    assert (size > 0).all()
-
-
 def test_labels_of_honest_sites_are_not_turned_by_noise():
     # Ten sites and many effects that are zero: agreement between sites by chance adds up to little.
     world = jc.simulate.random_world(
