@@ -179,14 +179,17 @@ def test_a_recovery_with_its_proposal_and_its_files_computes_everything_once(mon
 
     counted(road, "read_fragments")
     counted(explanation, "explain", lambda _, a, d: ("certificate", a, d))
+    counted(road, "find_copies")
+    counted(road, "sample_orders" if hasattr(road, "sample_orders") else "decode")
     pooled = Evidence.pooled.func
 
     def pool(self):
-        counts["pooled", id(self)] += 1
-        kept.append(self)
+        # Single directions are set aside under the same use.
+        use, says = self.use, tuple(int(c.says.sum()) for c in self.claims)
+        key = use.weights.tobytes(), use.rate, use.soft, use.silent, use.withheld, says
+        counts["pooled", key] += 1
         return pooled(self)
 
-    kept: list[Evidence] = []
     monkeypatch.setattr(Evidence.pooled, "func", pool)
     result = jc.recover(jc.simulate.random_world(14, 5, 0.6, 3).clients(2_000)).with_proposal()
     assert not any(key[0] == "certificate" for key in counts)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jigsaw_crl as jc
 from jigsaw_crl import InputError, Verdict, assemble
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
 from jigsaw_crl.base.order import PartialOrder, transitive_closure
@@ -68,8 +69,7 @@ def test_wrong_statements_are_outvoted(rate, least, known):
         rng = np.random.default_rng(seed)
         given = [flipped(f, rate, rng) for f in perfect(world)]
         order = assemble([weighed(f, rate) for f in given] if known else given)
-        said, true = order.best_guess().pairs(), world.order.pairs()
-        scores.append(2 * len(said & true) / (len(said) + len(true)))
+        scores.append(jc.metrics.global_f1(world.order, order.best_guess()))
         truth = world.order.restrict(order.labels).matrix
         wrong += false_statements(order.verdicts, truth)
         decided += int((order.verdicts != OPEN).sum()) - len(truth)

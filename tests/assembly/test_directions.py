@@ -87,17 +87,6 @@ def test_a_triangle_from_three_clients_leaves_one_sign_open():
     assert open_signs(value, error, here, here) is None
 
 
-def test_labels_of_honest_sites_are_not_turned_by_noise():
-    # Ten sites and many effects that are zero: agreement between sites by chance adds up to little.
-    world = jc.simulate.random_world(
-        20, 15, 0.6, 771_002, intervention=Intervention("hard", shift=1.0)
-    )
-    fragments = [
-        jc.recover_fragment(client, interventions="hard")
-        for client in world.clients(n_samples=2_000)
-    ]
-    notes = pool_effects(*used(fragments)).notes
-    assert not any("the other way" in note for note in notes)
 
 
 def test_sites_that_moved_labels_in_opposite_directions_agree_about_effects():

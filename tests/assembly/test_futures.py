@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +12,10 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.design import SiteSearch
 from jigsaw_crl.assembly.futures import Outlook, stated
-from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.truth.simulate.views import View
 from jigsaw_crl.truth.simulate.world import World
+
+from .clients import lab
 
 ROWS = 1000
 SEEDS = range(70, 76)
@@ -85,27 +85,16 @@ def test_a_future_without_data_settles_nothing():
 
 def test_a_pair_that_the_future_is_not_about_is_settled_only_if_decided_pairs_imply_it():
     """Pump to valve is known; the future finds valve to tank, and so pump to tank."""
-    verdicts, probabilities = np.full((3, 3), -1, dtype=np.int8), np.full((3, 3), 0.4)
-    np.fill_diagonal(verdicts, 0)
-    verdicts[0, 1], verdicts[1, 0] = 1, 0
-    table = SimpleNamespace(evidence=np.where(verdicts == 1, 9.0, 0.0))
-    known = SimpleNamespace(
-        verdicts=verdicts,
-        probabilities=probabilities,
-        said=SimpleNamespace(
-            pooled=Pooled.zero(2, 3), missed=SimpleNamespace(leans=np.zeros((3, 3)))
-        ),
-        table=table,
-        panel=SimpleNamespace(known=np.full((3, 3), -1, dtype=np.int8)),
-        smallest_effect=None,
-    )
-    outlook = Outlook(known, 0)
-    pairs = np.array([1, 2]), np.array([2, 1])
-    found = outlook.settled(pairs, stated(np.array([True, False]), 2)) & outlook.open
-    assert np.argwhere(found).tolist() == [[0, 2], [1, 2], [2, 0], [2, 1]]
-    found = outlook.settled(pairs, stated(np.array([False, False]), 2)) & outlook.open
-    # Were tank an ancestor of pump, it would be one of valve.
-    assert np.argwhere(found).tolist() == [[1, 2], [2, 0], [2, 1]]
+    order = jc.assemble([lab("lab-1", "pvt", yes=[("p", "v")], no=[("v", "p")])])
+    outlook, (v, t) = Outlook(order, 0), order.indices("v", "t")
+    pairs = np.array([v, t]), np.array([t, v])
+    for yes, found in (
+        ([True, False], {"pt", "vt", "tp", "tv"}),
+        ([False, False], {"vt", "tp", "tv"}),
+    ):
+        said = outlook.settled(pairs, stated(np.array(yes), order.said.n_scales)) & outlook.open
+        # Were tank an ancestor of pump, it would be one of valve.
+        assert {order.labels[a] + order.labels[d] for a, d in np.argwhere(said)} == found
 
 
 def test_more_rows_help_where_a_client_reads_an_open_pair_in_two_districts():

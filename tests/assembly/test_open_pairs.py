@@ -8,28 +8,17 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl import Fragment, PartialOrder, Verdict, assemble
+from jigsaw_crl import Fragment, Verdict, assemble
 from jigsaw_crl.assembly.bounds import Bounds
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, LEAST_AGAINST, NO, OPEN, YES, Why, decide
-from jigsaw_crl.fragment.fragment import BayesFactors
+
+from .clients import weighs
 
 
-def client(name: str, ancestor: list[list[float]], *, single: bool = False) -> Fragment:
+def client(name: str, ancestor: list[list[float]]) -> Fragment:
     """Two labels apart from each other, with these log Bayes factors of ancestry."""
-    labels = ("pump", "valve")
-    blocks = tuple(frozenset([x]) for x in labels)
-    odds = np.array(ancestor, dtype=float)
-    district = np.where(np.eye(2, dtype=bool), 0.0, -20.0)
-    return Fragment(
-        name,
-        "null-cone",
-        labels,
-        blocks,
-        PartialOrder.from_pairs(blocks, []),
-        blocks,
-        bayes=BayesFactors((0.5,), odds[None], district, single=(single, single)),
-        rank_one="no-ancestor",
-    )
+    district = [[0, -20], [-20, 0]]
+    return weighs(name, ("pump", "valve"), [ancestor], district, rank_one="no-ancestor")
 
 
 def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explained():
