@@ -20,7 +20,7 @@ from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.result import folder
 from jigsaw_crl.truth.simulate import Intervention
 
-from .assembly.test_meanings import exchanged
+from .assembly import test_meanings as meanings
 
 pytestmark = pytest.mark.slow
 
@@ -98,12 +98,7 @@ def nonlinear():
 
 
 def mislabelled():
-    world = jc.simulate.random_world(10, 6, 0.9, 4)
-    clients, order = world.clients(5_000, seed=0), world.order
-    own = clients[2].labels
-    root = max(own, key=lambda x: sum(order.is_ancestor(x, y) for y in own))
-    leaf = max(own, key=lambda x: sum(order.is_ancestor(y, x) for y in own))
-    return [exchanged(c, root, leaf) if k == 2 else c for k, c in enumerate(clients)]
+    return meanings.mislabelled()[1]
 
 
 def copied(fragments):

@@ -16,8 +16,6 @@ from jigsaw_crl import GlobalOrder, Verdict, assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.entailment import Fact, Step
 from jigsaw_crl.assembly.explanation import TotalEffect
-from jigsaw_crl.assembly.posterior import Convergence
-from jigsaw_crl.assembly.verdict import Why
 
 from .clients import lab, noisy, perfect, small_world
 from .strategies import labs
@@ -116,21 +114,6 @@ def test_the_reason_of_an_undetermined_pair_names_the_clients():
     assert order.explain("c", "d").reason == reason
     text = str(order.explain("c", "d"))
     assert text == f"Whether c is an ancestor of d is undetermined: {reason}."
-
-
-def test_the_reason_of_a_pair_on_which_chains_disagree_says_so(tmp_path):
-    study = jc.simulate.setting("A", 0).clients(200)
-    result = jc.recover(study)
-    order = result.order
-    a, d = sorted(order.undetermined())[0]
-    apart = (order.indices(a, d),)
-    convergence = Convergence(True, 1.01, 0.02, 500, 4, disputed=apart)
-    why = order.why.copy()
-    why[apart[0]] = Why.DISPUTED
-    changed = replace(result, order=replace(order, convergence=convergence, why=why))
-    read = jc.load_result(changed.save(tmp_path / "out")).order
-    assert read.convergence == convergence
-    assert "the chains that sample orders disagree on this pair" in read.explain(a, d).reason
 
 
 def test_a_label_may_be_asked_for_in_another_spelling():

@@ -87,8 +87,6 @@ def test_a_triangle_from_three_clients_leaves_one_sign_open():
     assert open_signs(value, error, here, here) is None
 
 
-
-
 def test_sites_that_moved_labels_in_opposite_directions_agree_about_effects():
     # Each site moves each label up or down by chance, and shared effects say which way.
     world = jc.simulate.random_world(

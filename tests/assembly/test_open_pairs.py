@@ -34,6 +34,9 @@ def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explain
     assert "the probability is low because few pairs are related" in text
     assert '"not ancestor" needs a log Bayes factor of -1.0 or less (here -0.9)' in text
     assert text.count("log Bayes factor") == 1
+    why[0, 1] = Why.DISPUTED
+    reason = replace(order, why=why).explain("pump", "valve").reason
+    assert "the chains that sample orders disagree on this pair" in reason
 
 
 @pytest.mark.parametrize("said", [-4.0, 2.0, 5.0])

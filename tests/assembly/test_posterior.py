@@ -178,8 +178,6 @@ def test_orders_agree_with_what_is_certain(p):
     np.testing.assert_allclose(np.mean(found.sample(400), axis=0), found.probability, atol=0.07)
 
 
-
-
 def test_chains_that_stand_still_apart_have_a_large_but_finite_r_hat():
     still = np.repeat([[3.0], [7.0], [3.0], [7.0]], 20, axis=1)
     assert 10.0 < split_r_hat(still) < np.inf

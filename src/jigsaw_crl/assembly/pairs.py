@@ -49,11 +49,9 @@ class PairTable:
     contested: BoolArray
 
     def __post_init__(self) -> None:
-        for name, value in self.__dict__.items():
+        for value in self.__dict__.values():
             if isinstance(value, np.ndarray):
-                own = value.copy() if value.base is not None or value.flags.writeable else value
-                own.flags.writeable = False
-                object.__setattr__(self, name, own)
+                value.flags.writeable = False
 
     @classmethod
     def of(
