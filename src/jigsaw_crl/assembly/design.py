@@ -234,6 +234,13 @@ class SiteSearch:
         self.make_hard = order.said.alike & (order.mode == "evidence")
         hard = _hard_labels(order) | self.make_hard
         self.hard = hard[:, None] & hard
+        # A pair that a client found in one district against expectation may be confounded by a
+        # latent without a label: it counts half, so that no client is proposed again and again.
+        self.trust = np.ones(self.hard.shape)
+        for sent in order.panel.rows if not hard.all() else ():
+            unexpected = sent.together * _apart(self.outlook.orders, sent.members).mean(axis=0)
+            self.trust[np.ix_(sent.members, sent.members)] *= 1.0 - 0.5 * unexpected
+        self.trust[self.hard] = 1.0
 
     @cached_property
     def bits(self) -> FloatArray:
@@ -247,14 +254,15 @@ class SiteSearch:
         """Bits that are expected from each open pair, if a client has it and has it apart."""
         pairs = self.outlook.asked(np.arange(len(self.order)))
         always = np.ones((len(self.outlook.orders), len(pairs[0])))
-        return self.bits * self.outlook.chance(pairs, always, self.make_hard)
+        return self.bits * self.trust * self.outlook.chance(pairs, always, self.make_hard)
 
     def chances(self, labels: IntArray) -> FloatArray:
         """Probability that a client with these labels settles each open pair, shape (p, p)."""
         pairs = a, d = self.outlook.asked(labels)
         i, j = np.searchsorted(labels, a), np.searchsorted(labels, d)
         tells = _apart(self.outlook.orders, labels)[:, i, j] | self.hard[a, d]
-        return self.outlook.chance(pairs, tells, self.make_hard)
+        chance = tells * self.trust[a, d]
+        return self.outlook.chance(pairs, chance, self.make_hard)
 
     def choose(self, size: int | None) -> tuple[IntArray, str]:
         """The best set of labels that was found, sorted, and why it has so many."""

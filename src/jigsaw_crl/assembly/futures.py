@@ -62,9 +62,7 @@ class Outlook:
         i, j = np.nonzero(np.triu(self.open[grid] | self.open.T[grid]))
         return labels[i], labels[j]
 
-    def chance(
-        self, pairs: Pairs, tells: FloatArray | BoolArray, made_hard: BoolArray
-    ) -> FloatArray:
+    def chance(self, pairs: Pairs, tells: FloatArray, made_hard: BoolArray) -> FloatArray:
         """Share of the futures in which each open pair is settled, shape (p, p); never 1.
 
         A further client says about each pair what the clients so far say about such pairs.
@@ -75,7 +73,7 @@ class Outlook:
         pairs : (array of int, array of int), shape (n,) each
             Pairs of labels, each in one direction.
         tells : array, shape (n_orders, n)
-            Probability that the client can tell, given the order, or whether it can.
+            Probability that the client can tell, given the order.
         made_hard : array of bool, shape (p,)
             Labels whose interventions are hard at the client and were not before: it says something
             about their ancestors, as clients so far do about those of other labels.
