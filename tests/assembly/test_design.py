@@ -86,19 +86,6 @@ def test_a_client_needs_two_labels_or_more(size):
         next_client(order, size)
 
 
-@pytest.mark.slow
-def test_without_a_size_as_many_labels_are_proposed_as_pay():
-    for seed in range(4):
-        _, order = start(seed)
-        largest = max(len(f.labels) for f in order.fragments)
-        found = next_client(order)
-        assert 2 <= len(found.labels) <= largest
-        assert f"{len(found.labels)} labels bring" in found.reason
-        asked = next_client(order, len(found.labels))
-        assert asked.labels == found.labels
-        assert asked.reason == "as many labels as asked for"
-
-
 def test_two_labels_are_enough_if_two_roots_are_open():
     effects = np.zeros((4, 4))
     effects[2, 0] = effects[2, 1] = 1.0
@@ -112,14 +99,18 @@ def test_two_labels_are_enough_if_two_roots_are_open():
     assert "3 labels bring" in found.reason
 
 
-def test_the_figures_of_a_proposal_add_up():
+def test_without_a_size_as_many_labels_are_proposed_as_pay_and_the_figures_add_up():
     _, order = start(0)
     found = next_client(order)
+    assert 2 <= len(found.labels) <= max(len(f.labels) for f in order.fragments)
+    assert f"{len(found.labels)} labels bring" in found.reason
     assert found.chances == tuple(sorted(found.chances, reverse=True))
     assert sum(found.chances) < found.expected < found.undetermined
     size, bits, each = map(float, re.findall(r"\d+\.?\d*", found.reason)[:3])
     assert bits == pytest.approx(found.expected_gain, rel=0.05)
     assert size * each == pytest.approx(bits, rel=0.06)
+    asked = next_client(order, len(found.labels))
+    assert (asked.labels, asked.reason) == (found.labels, "as many labels as asked for")
 
 
 def test_labels_that_cannot_be_had_or_cost_too_much_are_not_proposed():

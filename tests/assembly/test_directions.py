@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -14,20 +16,11 @@ from .test_effects import used
 
 
 def gauge(estimate, true, oriented):
-    """Directions of the labels in which the estimates have the true signs, as far as they can."""
-    y = np.where(oriented, 1.0, 0.0)
-    seen = ~np.isnan(estimate) & (np.abs(true) > 1e-6)
-    np.fill_diagonal(seen, False)
-    pairs = np.argwhere(seen | seen.T).tolist()
-    while (y == 0).any():
-        found = False
-        for a, d in pairs:
-            if y[a] and not y[d]:
-                i, j = (a, d) if seen[a, d] else (d, a)
-                y[d], found = y[a] * np.sign(estimate[i, j] * true[i, j]), True
-        if not found:
-            y[np.flatnonzero(y == 0)[0]] = 1.0
-    return y
+    """Directions of the labels in which the estimates are nearest to the true effects."""
+    y = np.array(list(product((1.0, -1.0), repeat=len(true))))
+    y = y[(y[:, oriented] > 0).all(axis=1)]
+    apart = np.abs(estimate - y[:, :, None] * y[:, None, :] * true)
+    return y[np.nansum(apart, axis=(1, 2)).argmin()]
 
 
 @pytest.mark.slow
