@@ -277,7 +277,7 @@ def _ordered(evidence: Evidence, effects: PooledEffects | None, options: Options
     """The order that exact statements entail; where they cannot, that of a posterior."""
     panel, notes = evidence.panel, []
     # Exact statements of one client decide alone: where more are asked for, they are weighed.
-    if panel.all_sure and options.witnesses in (None, 1):
+    if all(rows.sure for rows in panel.rows) and options.witnesses in (None, 1):
         try:
             facts = deduce(evidence)
             verdicts = np.where(facts.no, NO, np.where(facts.yes, YES, OPEN))

@@ -25,7 +25,6 @@ from scipy.special import expit, logit, logsumexp
 
 from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
 from jigsaw_crl.assembly.panel import DISAGREEMENT
-from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
 from jigsaw_crl.assembly.verdict import (
     LEAST_AGAINST,
     NO,
@@ -38,6 +37,7 @@ from jigsaw_crl.assembly.verdict import (
     implied,
 )
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.order import boolean_product
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
@@ -50,6 +50,15 @@ __all__ = [
     "sites_differ",
     "with_witnesses",
 ]
+
+
+def _lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
+    """Pairs of a client's labels with a common ancestor that the client lacks, shape (p, p)."""
+    lacking = np.ones(len(order), dtype=bool)
+    lacking[members] = False
+    above = order[np.ix_(np.flatnonzero(lacking), members)]
+    return np.asarray(boolean_product(above.T, above))
+
 
 # -- labels ---------------------------------------------------------------------------------------
 
@@ -77,7 +86,7 @@ def differing_labels(evidence: Evidence) -> tuple[tuple[str, str], ...]:
         members, rest = evidence.beside(evidence.use.with_copies(k))
         opinion, above, own = _opinion(rest), everyone.copy(), np.isin(members, claims.members)
         above[np.ix_(members, members)] = opinion > SURE
-        joined = lacks_common_cause(above, claims.members)
+        joined = _lacks_common_cause(above, claims.members)
         off = _most_contradicted(claims.opinion, opinion[np.ix_(own, own)], joined)
         # Clients with more differing labels than that are weighed as a whole instead.
         if len(off) <= DISAGREEMENT * len(claims.members):
@@ -298,7 +307,7 @@ def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
     for claims, weight in zip(evidence.claims, evidence.use.weights.tolist(), strict=True):
         grid = np.ix_(claims.members, claims.members)
         x = np.where(claims.says, claims.log_factor, 0.0)
-        x[(verdicts[grid] != YES) & lacks_common_cause(verdicts == YES, claims.members)] = 0.0
+        x[(verdicts[grid] != YES) & _lacks_common_cause(verdicts == YES, claims.members)] = 0.0
         against[grid] += weight * np.maximum(np.where(verdicts[grid] == YES, -x, x), 0.0)
     found = (verdicts != OPEN) & (against > SURE)
     np.fill_diagonal(found, False)
@@ -380,7 +389,7 @@ def _probable(evidence: Evidence) -> BoolArray:
 
 def _counted(c: Claims, above: BoolArray) -> tuple[FloatArray, BoolArray]:
     """What a client says at each visible scale, zero where it does not count; and where it does."""
-    says = c.says & ~lacks_common_cause(above, c.members)
+    says = c.says & ~_lacks_common_cause(above, c.members)
     return np.where(says, c.evidence.ancestor[:-1], 0.0), np.asarray(says)
 
 

@@ -120,17 +120,14 @@ class Posterior:
 
     def sample(self, n: int, *, seed: int | Sequence[int] = 0) -> list[BoolArray]:
         """`n` orders drawn at random, shape (p, p) each; none twice while there are others left."""
-        rng = np.random.default_rng(seed)
-        total = len(self.orders)
+        rng, total = np.random.default_rng(seed), len(self.orders)
         if self.shares is not None:
-            return [self.order(k) for k in rng.choice(total, size=n, p=self.shares).tolist()]
-        turns = [rng.permutation(total) for _ in range(-(-n // total))]
-        return [self.order(k) for turn in turns for k in turn.tolist()][:n]
-
-    def order(self, k: int) -> BoolArray:
-        """One of the orders, shape (p, p)."""
-        bits = np.unpackbits(self.orders[k], axis=1, count=len(self.listed), bitorder="little")
-        return _in_order(bits.astype(bool), self.listed)
+            chosen = rng.choice(total, size=n, p=self.shares)
+        else:
+            chosen = np.concatenate([rng.permutation(total) for _ in range(n // total + 1)])[:n]
+        bits = self.orders[chosen]
+        orders = np.unpackbits(bits, axis=2, count=len(self.listed), bitorder="little")
+        return [_in_order(order.astype(bool), self.listed) for order in orders]
 
 
 def sample_orders(

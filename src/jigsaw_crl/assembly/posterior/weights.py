@@ -16,11 +16,10 @@ import numpy as np
 
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.posterior.search import best_order
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import boolean_product
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 
-__all__ = ["lacks_common_cause", "weigh_clients"]
+__all__ = ["weigh_clients"]
 
 # Clients are left out one by one up to this many, in groups beyond; of many labels in as many
 # groups as p² × groups allows, at least in LEAST_GROUPS: the cost stays bounded.
@@ -83,14 +82,6 @@ def _measured(evidence: Evidence, rng: np.random.Generator) -> FloatArray:
             wrong = known & ((x > 0) != theirs)
             found[:, k] = _heat(x, theirs, rest[grid], known & known.T), wrong.sum(), known.sum()
     return found
-
-
-def lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
-    """Pairs of a client's labels with a common ancestor that the client lacks, shape (p, p)."""
-    lacking = np.ones(len(order), dtype=bool)
-    lacking[members] = False
-    above = order[np.ix_(np.flatnonzero(lacking), members)]
-    return np.asarray(boolean_product(above.T, above))
 
 
 def _heat(x: FloatArray, theirs: BoolArray, direct: FloatArray, use: BoolArray) -> float:
