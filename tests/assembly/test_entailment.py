@@ -1,24 +1,27 @@
-"""Exact mode compared with the enumeration of all orders on up to five labels."""
+"""Exact statements: what follows, compared with all orders, and statements that contradict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jigsaw_crl as jc
 from jigsaw_crl import Verdict, assemble
 from jigsaw_crl.assembly.entailment import deduce
 from jigsaw_crl.assembly.posterior.search import all_orders
 from jigsaw_crl.assembly.verdict import NO, YES
 
-from .clients import lab
+from .clients import false_statements, lab, perfect, small_world
 from .strategies import any_labs, true_labs
 from .test_agreement import evidence_of
 
 LABELS = "abcde"
+CONTRADICT = "the statements contradict each other"
 
 
 def fits(orders: np.ndarray, fragments, labels: Sequence[str] = LABELS) -> np.ndarray:
@@ -86,3 +89,66 @@ def test_a_common_ancestor_of_all_candidates_is_an_ancestor():
     order = assemble(labs)
     assert order.verdict("c", "d") is Verdict.ANCESTOR
     assert order.verdict("a", "d") is Verdict.UNDETERMINED
+
+
+@pytest.mark.parametrize(
+    "labs",
+    [
+        [
+            lab("lab-1", "abx", yes=[("a", "b"), ("x", "b")]),
+            lab("lab-2", "bc", yes=[("b", "c")]),
+            lab("lab-3", "ca", yes=[("c", "a")]),
+        ],
+        [
+            lab("lab-1", "abc", yes=[("a", "b"), ("b", "c")]),
+            lab("lab-2", "acd", no=[("a", "c")], yes=[("a", "d")]),
+        ],
+        [
+            lab("lab-1", "abde", one_of=[("ab", "d")], yes=[("d", "e")]),
+            lab("lab-2", "abd", no=[("a", "d"), ("b", "d")]),
+        ],
+    ],
+    ids=["cycle", "denied path", "refuted disjunction"],
+)
+def test_a_contradiction_is_named_and_the_statements_are_weighed(labs):
+    order = assemble(labs)
+    assert order.mode == "evidence"
+    assert order.notes[0].startswith(CONTRADICT)
+    assert not (order.verdicts == 1)[(order.verdicts == 1).T].any()
+
+
+def states(name, above):
+    """A client that states all pairs of six labels in a row."""
+    pairs = list(combinations("uvwxyz", 2))
+    back = [pair[::-1] for pair in pairs]
+    return lab(name, "uvwxyz", yes=pairs if above else back, no=back if above else pairs)
+
+
+@pytest.mark.parametrize("n_right", [1, 4])
+def test_fifteen_opposite_statements_are_weighed_and_said_like_one(n_right):
+    """No number of statements is dropped without a word."""
+    labs = [states(f"right-{k}", above=True) for k in range(n_right)]
+    order = assemble([*labs, states("wrong", above=False)])
+    assert order.mode == "evidence"
+    assert order.notes[0].startswith(CONTRADICT)
+    assert "right-0" in order.notes[0]
+    assert "wrong" in order.notes[0]
+    if n_right == 1:
+        # One word against another: nothing is an ancestor of anything for sure.
+        assert not order.pairs()
+        return
+    assert order.pairs() == set(combinations("uvwxyz", 2))
+    assert order.client_weights["wrong"] == 0.0
+    assert any("contradicts the other clients" in note and "wrong" in note for note in order.notes)
+
+
+def test_exact_worlds_are_recovered_without_a_false_statement():
+    scores = []
+    for seed in range(10):
+        world = small_world(seed, n_latent=20, n_clients=5)
+        order = assemble(perfect(world))
+        truth = world.order.restrict(order.labels).matrix
+        assert order.mode == "exact"
+        assert false_statements(order.verdicts, truth) == 0
+        scores.append(jc.metrics.global_f1(world.order, order))
+    assert np.mean(scores) >= 0.93
