@@ -58,7 +58,7 @@ def of_sites(kind: str, seed: int) -> Iterator[Outcome]:
         rng = np.random.default_rng(seed)
         others = sorted(rng.choice(order.labels, 6, replace=False).tolist())
         for labels in (list(jc.next_client(order).labels), others):
-            left = order.add(new_site(world, labels, n, seed)).undetermined()
+            left = jc.assemble([*order.fragments, new_site(world, labels, n, seed)]).undetermined()
             chances = SiteSearch(order).chances(np.flatnonzero(np.isin(order.labels, labels)))
             for pair in order.undetermined():
                 if set(pair) <= set(labels):
@@ -80,7 +80,7 @@ def of_kinds(kind: str, seed: int) -> Iterator[Outcome]:
         chances = SiteSearch(order).chances(at)
         hard: Literal["soft", "hard"] = "hard" if "hard" in kind else "soft"
         site = new_site(new, list(proposal.labels), n, seed, hard)
-        left = order.add(site).undetermined()
+        left = jc.assemble([*order.fragments, site]).undetermined()
         for pair in order.undetermined():
             yield chances[order.indices(*pair)], pair not in left, seed
 

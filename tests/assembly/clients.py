@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jigsaw_crl import Fragment, PartialOrder
-from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, RankOne, Statements
 from jigsaw_crl.truth.simulate import World, random_world
 
 from .perfect import perfect_fragment
@@ -45,6 +47,30 @@ def lab(
             tuple((frozenset(c), d) for c, d in one_of),
             None if spouses is None else frozenset(frozenset(s) for s in spouses),
         ),
+    )
+
+
+def weighs(
+    name: str,
+    labels: Sequence[str],
+    ancestor: ArrayLike,
+    district: ArrayLike,
+    *,
+    rank_one: RankOne | None = None,
+    **factors: Any,
+) -> Fragment:
+    """A client that says these log Bayes factors; every label is a block of its own."""
+    blocks = tuple(frozenset([x]) for x in labels)
+    said = np.array(ancestor, dtype=float)
+    return Fragment(
+        name,
+        "null-cone",
+        tuple(labels),
+        blocks,
+        PartialOrder.from_pairs(blocks, []),
+        blocks,
+        bayes=BayesFactors((0.5, 0.05)[: len(said)], said, np.array(district, float), **factors),
+        rank_one=rank_one,
     )
 
 

@@ -8,11 +8,11 @@ from itertools import permutations
 import numpy as np
 from hypothesis import strategies as st
 
-from jigsaw_crl import Fragment, GlobalOrder, PartialOrder
+from jigsaw_crl import Fragment, GlobalOrder
 from jigsaw_crl.base.order import transitive_closure
-from jigsaw_crl.fragment.fragment import BayesFactors, Statements
+from jigsaw_crl.fragment.fragment import Statements
 
-from .clients import lab
+from .clients import lab, weighs
 
 LABELS = "abcd"
 
@@ -109,13 +109,11 @@ def _sampled_lab(name: str, rng: np.random.Generator) -> Fragment:
     labels = tuple(_some_labels(rng))
     p = len(labels)
     district, lean = rng.normal(-3.0, 3.0, size=(p, p)), rng.normal(size=(p, p))
-    bayes = BayesFactors(
-        (0.5, 0.05),
+    return weighs(
+        name,
+        labels,
         rng.normal(scale=4.0, size=(2, p, p)),
         district + district.T,
-        lean + lean.T,
-        tuple(bool(x) for x in rng.random(p) < 0.3),
+        lean=lean + lean.T,
+        single=tuple(bool(x) for x in rng.random(p) < 0.3),
     )
-    blocks = tuple(frozenset(label) for label in labels)
-    order = PartialOrder.from_pairs(blocks, [])
-    return Fragment(name, "null-cone", labels, blocks, order, blocks, bayes=bayes)

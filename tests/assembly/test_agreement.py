@@ -13,20 +13,16 @@ from jigsaw_crl.assembly import dissent
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.assembly.verdict import SURE
-from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.truth.simulate.sem import SEM
+
+from .clients import weighs
 
 
 def says(name: str, factor: float, labels: tuple[str, ...] = ("pump", "valve")) -> jc.Fragment:
     """A site that says this of the first label's effect on the second, and nothing else."""
-    p = len(labels)
-    ancestor = np.zeros((2, p, p))
+    ancestor = np.zeros((2, len(labels), len(labels)))
     ancestor[0, 0, 1] = factor
-    blocks = tuple(frozenset([x]) for x in labels)
-    return jc.Fragment(
-        name, "null-cone", labels, blocks, jc.PartialOrder.from_pairs(blocks, []), blocks,
-        bayes=BayesFactors((0.5, 0.08), ancestor, np.full((p, p), -3.0)),
-    )  # fmt: skip
+    return weighs(name, labels, ancestor, np.full(ancestor.shape[1:], -3.0))
 
 
 def evidence_of(fragments) -> Evidence:

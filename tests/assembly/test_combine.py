@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl import InputError, Verdict, assemble
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
-from jigsaw_crl.base.order import PartialOrder, refuted, transitive_closure
+from jigsaw_crl.base.order import PartialOrder, transitive_closure
 from jigsaw_crl.fragment.fragment import Fragment
 
 from .clients import false_statements, flipped, lab, noisy, perfect, small_world, weighed
@@ -22,23 +22,6 @@ def test_the_order_of_clients_and_of_their_labels_changes_no_field(labs, seed):
     rng = np.random.default_rng(seed)
     shuffled = [reordered(labs[i], rng) for i in rng.permutation(len(labs))]
     assert_same(assemble(labs), assemble(shuffled))
-
-
-@given(labs=labs(), n=st.integers(0, 3), method=st.sampled_from(["null-cone", "paper"]))
-def test_assembling_in_two_parts_gives_the_order_of_the_whole_set(labs, n, method):
-    first, rest = labs[: max(n, 1)], labs[max(n, 1) :]
-    start = assemble(first, method=method)
-    whole = assemble(labs, method=method)
-    assert_same(whole, start.add(*rest))
-
-
-@given(labs=labs(), k=st.integers(0, 2))
-def test_a_client_cannot_be_added_twice(labs, k):
-    again = labs[k % len(labs)]
-    with pytest.raises(InputError, match="two fragments carry this client's name"):
-        assemble([*labs, again])
-    with pytest.raises(InputError, match="two fragments carry this client's name"):
-        assemble(labs).add(again)
 
 
 @given(labs=labs())
@@ -86,8 +69,7 @@ def test_wrong_statements_are_outvoted(rate, least, known):
         rng = np.random.default_rng(seed)
         given = [flipped(f, rate, rng) for f in perfect(world)]
         order = assemble([weighed(f, rate) for f in given] if known else given)
-        said, true = order.best_guess().pairs(), world.order.pairs()
-        scores.append(2 * len(said & true) / (len(said) + len(true)))
+        scores.append(jc.metrics.global_f1(world.order, order.best_guess()))
         truth = world.order.restrict(order.labels).matrix
         wrong += false_statements(order.verdicts, truth)
         decided += int((order.verdicts != OPEN).sum()) - len(truth)
@@ -107,22 +89,6 @@ def test_a_contradicted_statement_is_weighed_and_a_note_names_the_clients():
     assert order.verdict("a", "b") is Verdict.UNDETERMINED
     assert order.verdict("b", "a") is Verdict.NOT_ANCESTOR
     assert "lab-1 says yes, lab-2 says no" in str(order.explain("a", "b"))
-
-
-@pytest.mark.slow
-def test_a_pair_that_no_client_saw_together_is_decided_only_by_entailment():
-    decided_unseen = 0
-    for seed in range(8):
-        order = assemble(noisy(small_world(seed, n_clients=3), 0.02))
-        eye = np.eye(len(order), dtype=bool)
-        sure = (np.abs(order.table.evidence) > np.log(2)) & (order.verdicts != OPEN)
-        yes = transitive_closure(sure & (order.verdicts == YES))
-        no = refuted(yes, sure & (order.verdicts == NO))
-        unseen = (np.abs(order.table.evidence) < 1e-9) & ~eye
-        assert not (unseen & (order.verdicts == YES) & ~yes).any()
-        assert not (unseen & (order.verdicts == NO) & ~no).any()
-        decided_unseen += int((unseen & (order.verdicts != OPEN)).sum())
-    assert decided_unseen > 0
 
 
 def test_exact_and_sampled_fragments_mix():
@@ -177,40 +143,22 @@ def test_the_table_and_the_diagram_agree_with_the_order():
     assert order.undetermined()
 
 
-def test_probabilities_of_exact_mode_agree_with_the_verdicts():
-    order = assemble(perfect(small_world(8, n_clients=3)))
-    assert order.undetermined()
-    off = ~np.eye(len(order), dtype=bool)
-    assert (order.probabilities[(order.verdicts == YES)] == 1).all()
-    assert (order.probabilities[(order.verdicts == NO)] == 0).all()
-    opened = order.probabilities[(order.verdicts == OPEN) & off]
-    assert ((opened > 0) & (opened < 1)).any()
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         (lambda _: [], "no fragment"),
         (lambda _: ["lab-1"], "a fragment is expected, got str"),
+        (lambda labs: [*labs, labs[0]], "two fragments carry this client's name"),
     ],
 )
 def test_bad_input_is_refused_with_a_message(given, words):
+    labs = perfect(small_world(0))
     with pytest.raises(InputError, match=words):
-        assemble(given(perfect(small_world(0))))
-
-
-def test_an_unknown_method_or_label_is_refused_with_a_message():
-    fragments = perfect(small_world(0))
+        assemble(given(labs))
     with pytest.raises(InputError, match="no assembly method 'union'"):
-        assemble(fragments, method="union")  # type: ignore[arg-type]
-    order = assemble(fragments)
+        assemble(labs, method="union")  # type: ignore[arg-type]
+    order = assemble(labs)
     with pytest.raises(InputError, match="no client has the label 'pump'"):
         order.verdict("pump", order.labels[0])
     with pytest.raises(InputError, match="asked about itself"):
         order.explain(order.labels[0], order.labels[0])
-
-
-def test_arrays_of_a_result_cannot_be_written():
-    order = jc.assemble(perfect(small_world(0)))
-    with pytest.raises(ValueError, match="read-only"):
-        order.verdicts[0, 1] = 1

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from jigsaw_crl import Fragment, Verdict, assemble
-from jigsaw_crl.evidence.factors import BayesFactors
 
-from .clients import lab
+from .clients import weighs
 
 
 def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fragment:
@@ -21,8 +18,7 @@ def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fr
         i, j = (labels.index(x) for x in pair)
         ancestor[:, i, j] = yes
         district[i, j] = district[j, i] = inside
-    bayes = BayesFactors((0.5, 0.08), ancestor, district)
-    return replace(lab(name, labels), statements=None, bayes=bayes, n_samples={"control": 1000})
+    return weighs(name, labels, ancestor, district)
 
 
 def test_clients_without_the_cause_cannot_outvote_those_that_have_it():

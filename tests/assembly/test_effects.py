@@ -34,17 +34,9 @@ def used(fragments):
     return panel, Use.all_of(panel)
 
 
-def truth(world, labels):
-    nodes = [world.node(label) for label in labels]
-    sd = np.sqrt(np.diag(world.sem.covariance()))
-    total = world.sem.total_effects() * sd[None, :] / sd[:, None]
-    direct = world.sem.A * sd[None, :] / sd[:, None]
-    return total[np.ix_(nodes, nodes)].T, direct[np.ix_(nodes, nodes)].T
-
-
 def test_pooled_effects_are_close_to_the_truth(world, result):
     effects = result.order.effects
-    total, _ = truth(world, effects.labels)
+    total = world.effects(effects.labels).total
     off = effects.known & ~np.eye(len(total), dtype=bool)
     # Directions are a convention: sizes are compared.
     error = (np.abs(effects.estimate) - np.abs(total))[off]
@@ -59,50 +51,35 @@ def test_pooled_effects_are_close_to_the_truth(world, result):
 
 def test_every_direct_edge_that_is_stated_is_there(world, result):
     labels = result.order.labels
-    _, direct = truth(world, labels)
+    direct = world.effects(labels).direct
     index = {label: i for i, label in enumerate(labels)}
     stated = [e for e in result.graph.edges(data=True) if e[2]["verdict"] == "direct"]
     assert len(stated) >= 0.9 * (direct != 0).sum()
     assert all(direct[index[a], index[d]] != 0 for a, d, _ in stated)
 
 
-def fragment_with(fragment, value):
+def told(fragment, value, error=None):
+    """The fragment with other sizes of total effects."""
     hard = fragment.hard
-    total = Sizes(value, hard.total.error)
-    return replace(fragment, hard=Effects(hard.hard, hard.moved, total, hard.applied))
+    sizes = Sizes(value, hard.total.error if error is None else error)
+    return replace(fragment, hard=Effects(hard.hard, hard.moved, sizes, hard.applied))
 
 
-def upwards(world, result):
-    """The fragments as if every intervention had moved its target upwards."""
-    out = []
-    for k in range(world.n_clients):
-        fragment = result.fragments[world.views[k].name]
-        sign = np.array([np.sign(world.change(k, label).mean) for label in fragment.labels])
-        value = fragment.hard.total.value * sign[:, None] * sign[None, :]
-        out.append(fragment_with(fragment, value))
-    return out
-
-
-def test_signs_are_those_of_the_direction_of_the_interventions(world, result):
-    pooled = pool_effects(*used(upwards(world, result)))
-    total, _ = truth(world, pooled.labels)
-    clear = (np.abs(total) > 0.1) & pooled.known
+def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named(world, result):
+    fragments = list(result.fragments.values())
+    straight = pool_effects(*used(fragments))
+    total = world.effects(straight.labels).total
+    clear = (np.abs(total) > 0.1) & straight.known
     np.fill_diagonal(clear, False)
     assert clear.sum() > 5
-    assert np.array_equal(np.sign(pooled.estimate)[clear], np.sign(total)[clear])
-    assert pooled.notes == ()
-
-
-def test_a_site_that_moved_a_label_the_other_way_is_turned_and_named(world, result):
-    fragments = upwards(world, result)
-    straight = pool_effects(*used(fragments))
+    assert np.array_equal(np.sign(straight.estimate)[clear], np.sign(total)[clear])
+    assert straight.notes == ()
+    # The label with the clearest effects at the first site moves the other way there.
     first = fragments[0]
-    # The label with the clearest effects there.
     z = np.nan_to_num(np.abs(first.hard.total.value) / first.hard.total.error)
     j = int((np.where(z > 5, z, 0).sum(axis=0) + np.where(z > 5, z, 0).sum(axis=1)).argmax())
-    sign = np.ones(len(first.labels))
-    sign[j] = -1.0
-    turned = fragment_with(first, first.hard.total.value * sign[:, None] * sign[None, :])
+    sign = np.where(np.arange(len(z)) == j, -1.0, 1.0)
+    turned = told(first, first.hard.total.value * sign[:, None] * sign[None, :])
     pooled = pool_effects(*used([turned, *fragments[1:]]))
     assert np.allclose(pooled.estimate, straight.estimate, equal_nan=True)
     (note,) = pooled.notes
@@ -116,7 +93,7 @@ def test_two_sites_that_disagree_get_a_wide_interval_and_a_small_p(result):
     one = fragments[0]
     value = one.hard.total.value.copy()
     value[one.index(shared[0]), one.index(shared[1])] += 1.0
-    pooled = pool_effects(*used([fragment_with(one, value), fragments[1]]))
+    pooled = pool_effects(*used([told(one, value), fragments[1]]))
     a, d = (pooled.labels.index(x) for x in shared)
     assert pooled.heterogeneity[a, d] < 1e-3
     assert pooled.error[a, d] > 0.3
@@ -146,18 +123,19 @@ def test_without_hard_interventions_there_are_no_effects(world):
         result.predict_shift({result.order.labels[0]: 1.0})
 
 
+def seen_as(effects, total, error):
+    """Effects of other labels, whose sizes are these."""
+    labels, none = tuple("akd"[: len(total)]), np.full(total.shape, np.nan)
+    error = np.where(np.isnan(total), np.nan, error)
+    return replace(effects, labels=labels, estimate=total, error=error, unsigned=none)
+
+
 def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
     # a → k → d, and nobody has k together with a or with d: the effect of a on d may go through k.
     a, k, d = range(3)
     total = np.full((3, 3), np.nan)
     total[a, d] = 0.2
-    seen = replace(
-        result.order.effects,
-        labels=("a", "k", "d"),
-        estimate=total,
-        error=np.where(np.isnan(total), np.nan, 0.0),
-        unsigned=np.full((3, 3), np.nan),
-    )
+    seen = seen_as(result.order.effects, total, 0.0)
     verdicts = np.zeros((3, 3), dtype=np.int8)
     verdicts[[a, a, k], [k, d, d]] = 1
     found = direct_effects(seen, verdicts)
@@ -171,7 +149,7 @@ def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
     # A path through k carries no more than what was measured of k on d.
     verdicts[a, k] = -1
     total[k, d] = 0.1
-    seen = replace(seen, estimate=total, error=np.where(np.isnan(total), np.nan, 0.01))
+    seen = seen_as(seen, total, 0.01)
     found = direct_effects(seen, verdicts)
     assert found.verdict(a, d) == "direct"
     assert found.half[a, d] == pytest.approx(0.1 + 1.96 * found.error[a, d], rel=1e-3)
@@ -230,24 +208,6 @@ def test_an_explanation_states_the_total_effect_and_its_sites(result):
     assert certificate.bound <= float(shown[1]) < 1.1 * certificate.bound
 
 
-def test_no_edge_is_direct_where_the_order_leaves_the_pair_open(result):
-    # a → d is measured and clear, but the order does not say that a is a cause of d.
-    total = np.full((2, 2), np.nan)
-    total[0, 1], total[1, 0] = 0.5, 0.0
-    seen = replace(
-        result.order.effects,
-        labels=("a", "d"),
-        estimate=total,
-        error=np.where(np.isnan(total), np.nan, 0.02),
-        unsigned=np.full((2, 2), np.nan),
-    )
-    verdicts = np.zeros((2, 2), dtype=np.int8)
-    for said, expected in ((1, "direct"), (-1, "undetermined"), (0, "not direct")):
-        verdicts[0, 1] = said
-        found = direct_effects(seen, verdicts)
-        assert found.verdict(0, 1) == expected
-
-
 def test_a_clear_effect_is_an_ancestor_in_the_order():
     # A hidden common cause shows no effect under hard interventions, so it is no reason for doubt.
     world = jc.simulate.random_world(
@@ -277,12 +237,6 @@ def wide():
         jc.recover_fragment(client.with_interventions("hard"))
         for client in world.clients(n_samples=3_000)
     ]
-
-
-def told(fragment, value, error=None):
-    hard = fragment.hard
-    sizes = Sizes(value, hard.total.error if error is None else error)
-    return replace(fragment, hard=Effects(hard.hard, hard.moved, sizes, hard.applied))
 
 
 @pytest.mark.slow

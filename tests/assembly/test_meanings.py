@@ -19,21 +19,24 @@ def exchanged(client: jc.Client, a: str, b: str) -> jc.Client:
     )
 
 
-def test_exchanged_labels_are_named_and_left_out():
+def mislabelled() -> tuple[jc.simulate.World, list[jc.Client], set[tuple[str, str]]]:
+    """A world, its clients, and the labels that one of them has exchanged."""
     world = jc.simulate.random_world(10, 6, 0.9, 4)
-    order = world.order
-    clients = world.clients(5000, seed=0)
-    # The two labels whose relations to the others differ most.
+    clients, order = world.clients(5_000, seed=0), world.order
     own = clients[2].labels
-    above = {x: {(x, y) for y in own if order.is_ancestor(x, y)} for x in own}
-    root = max(own, key=lambda x: len(above[x]))
+    # The two labels whose relations to the others differ most.
+    root = max(own, key=lambda x: sum(order.is_ancestor(x, y) for y in own))
     leaf = max(own, key=lambda x: sum(order.is_ancestor(y, x) for y in own))
     clients[2] = exchanged(clients[2], root, leaf)
+    return world, clients, {(clients[2].name, x) for x in (root, leaf)}
+
+
+def test_exchanged_labels_are_named_and_left_out():
+    world, clients, labels = mislabelled()
     result = jc.recover(clients)
     said = {(f.client, f.regime) for f in result.diagnostics if f.check == "label-differs"}
-    assert said == {(clients[2].name, root), (clients[2].name, leaf)}
-    counts = jc.metrics.verdict_counts(order, result.order)
-    assert counts.wrong_yes == 0
+    assert said == labels
+    assert jc.metrics.verdict_counts(world.order, result.order).wrong_yes == 0
 
 
 @pytest.mark.slow

@@ -26,7 +26,9 @@ def test_every_strict_order_is_there_once(p, n):
 def test_decoding_finds_the_order_with_the_most_right_pairs_less_the_wrong_ones():
     for seed in range(60):
         rng = np.random.default_rng([seed, 2])
-        weights = Weights.of(rng.normal(scale=2.0, size=(4, 4)))
+        weights = Weights(
+            rng.normal(scale=2.0, size=(4, 4)) - 0.5, np.full((4, 4), -1.0), np.zeros(4)
+        )
         probability = sample_orders(weights, rng).probability
         best = max((2 * probability[o] - 1).sum() for o in all_orders(4))
         found = decode(probability, rng)

@@ -9,8 +9,8 @@ import numpy as np
 
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
-from jigsaw_crl.assembly.pairs import why_stated
 from jigsaw_crl.assembly.panel import Use, read_fragments
+from jigsaw_crl.assembly.verdict import OPEN, Why
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Statements
@@ -170,7 +170,7 @@ def large_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0) 
         use=Use.all_of(panel),
         mode="evidence",
         verdicts=verdicts,
-        why=why_stated(verdicts),
+        why=np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED),
         decoded=true,
         chances=np.where(opened, rng.random(true.shape), true).astype(np.float64),
     )

@@ -23,7 +23,6 @@ from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.dissent import (
     Falls,
     differing_labels,
-    opposed,
     pairs_apart,
     with_witnesses,
 )
@@ -31,17 +30,16 @@ from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_eff
 from jigsaw_crl.assembly.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
-from jigsaw_crl.assembly.pairs import PairTable, why_stated
+from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
+from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import weigh_clients
 from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
-from jigsaw_crl.base.arrays import BoolArray
+from jigsaw_crl.assembly.verdict import NO, OPEN, YES, Why, decide, implied
+from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
-from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage, check_districts
@@ -259,11 +257,9 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
 
 def _contradicted(panel: Panel, without: GlobalOrder) -> list[Finding]:
     """A finding if the data alone decide the opposite of what the user said."""
-    above = transitive_closure(panel.known == YES)
-    implied = np.where(above, YES, np.where(refuted(above, panel.known == NO), NO, OPEN))
     names, found = panel.labels, without.verdicts
     # What follows from the word of the user may be contradicted, though no part of it is.
-    for known in (panel.known, implied):
+    for known in (panel.known, implied(panel.known)):
         against = (known != OPEN) & (found != OPEN) & (known != found)
         said = [
             f"{names[a]!r} is {'' if known[a, d] else 'not '}an ancestor of {names[d]!r}"
@@ -281,11 +277,12 @@ def _ordered(evidence: Evidence, effects: PooledEffects | None, options: Options
     """The order that exact statements entail; where they cannot, that of a posterior."""
     panel, notes = evidence.panel, []
     # Exact statements of one client decide alone: where more are asked for, they are weighed.
-    if panel.all_sure and options.witnesses in (None, 1):
+    if all(rows.sure for rows in panel.rows) and options.witnesses in (None, 1):
         try:
             facts = deduce(evidence)
+            verdicts = np.where(facts.no, NO, np.where(facts.yes, YES, OPEN))
             about = () if effects is None else effects.notes
-            order = _stated(panel, evidence.use, "exact", facts.yes, facts.no, about, options)
+            order = _stated(panel, evidence.use, "exact", verdicts, about, options)
         except Contradiction as contradiction:
             notes.append(contradiction.described(evidence))
         else:
@@ -309,7 +306,6 @@ def _by_evidence(
         probability,
         log_factor,
         chains=draws.chains,
-        opposed=opposed(said, probability),
         room=bounds.room(options.smallest_effect),
         size_matters=options.smallest_effect is not None,
         known=panel.known,
@@ -345,50 +341,35 @@ def _by_evidence(
 def _by_algorithm_3(panel: Panel, options: Options) -> GlobalOrder:
     """The pairs that the paper's algorithm states."""
     paper = assemble_pairs(panel.fragments)
-    yes = np.zeros((len(panel.labels),) * 2, dtype=bool)
+    verdicts = np.full((len(panel.labels),) * 2, OPEN)
     for ancestor, descendant in paper.pairs:
-        yes[panel.position[ancestor], panel.position[descendant]] = True
+        verdicts[panel.position[ancestor], panel.position[descendant]] = YES
+    np.fill_diagonal(verdicts, NO)
     notes = tuple(f"Algorithm 3 made a cycle through {', '.join(sorted(c))}" for c in paper.cyclic)
-    none = np.eye(len(yes), dtype=bool)
-    return _stated(panel, Use.all_of(panel), "paper", yes, none, notes, options)
+    return _stated(panel, Use.all_of(panel), "paper", verdicts, notes, options)
 
 
 def _stated(
     panel: Panel,
     use: Use,
     mode: Mode,
-    yes: BoolArray,
-    no: BoolArray,
+    verdicts: IntArray,
     notes: tuple[str, ...],
     options: Options,
 ) -> GlobalOrder:
     """An order whose verdicts follow from statements."""
-    verdicts = np.where(no, NO, np.where(yes, YES, OPEN)).astype(np.int8)
     return GlobalOrder(
         panel=panel,
         use=use,
         mode=mode,
-        verdicts=verdicts,
-        why=why_stated(verdicts),
-        decoded=yes,
+        verdicts=verdicts.astype(np.int8),
+        why=np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED).astype(np.int8),
+        decoded=verdicts == YES,
         # Algorithm 3 gives no probabilities.
         chances=np.where(verdicts == OPEN, 0.5, verdicts == YES) if mode == "paper" else None,
         notes=notes,
         seed=options.seed,
     )
-
-
-def posterior_of(order: GlobalOrder) -> Posterior:
-    """The posterior of an order that was read from a file: it is sampled again."""
-    if order.mode == "evidence":
-        rng = np.random.default_rng([order.seed, 1])
-        return OrderModel(Evidence.of(order.panel, order.use)).sample(rng)
-    rng = np.random.default_rng(order.seed)
-    if order.mode == "paper":
-        # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
-        return entailed(order.verdicts == YES, np.zeros_like(order.decoded), (), rng)
-    one_of = [one for rows in order.panel.rows for one in rows.one_of]
-    return entailed(order.facts.yes, order.facts.no, one_of, rng)
 
 
 # -- notes ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import entr
 
-from jigsaw_crl.assembly.futures import Outlook, new_site
+from jigsaw_crl.assembly.futures import Outlook
 from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
@@ -255,8 +255,7 @@ class SiteSearch:
         """Bits that are expected from each open pair, if a client has it and has it apart."""
         pairs = self.outlook.asked(np.arange(len(self.order)))
         always = np.ones((len(self.outlook.orders), len(pairs[0])))
-        future = new_site(self.outlook, pairs, always, self.make_hard)
-        return self.bits * self.trust * self.outlook.chance(future)
+        return self.bits * self.trust * self.outlook.chance(pairs, always, self.make_hard)
 
     def chances(self, labels: IntArray) -> FloatArray:
         """Probability that a client with these labels settles each open pair, shape (p, p)."""
@@ -264,8 +263,7 @@ class SiteSearch:
         i, j = np.searchsorted(labels, a), np.searchsorted(labels, d)
         tells = _apart(self.outlook.orders, labels)[:, i, j] | self.hard[a, d]
         chance = tells * self.trust[a, d]
-        future = new_site(self.outlook, pairs, chance, self.make_hard)
-        return self.outlook.chance(future)
+        return self.outlook.chance(pairs, chance, self.make_hard)
 
     def choose(self, size: int | None) -> tuple[IntArray, str]:
         """The best set of labels that was found, sorted, and why it has so many."""

@@ -5,7 +5,6 @@ For client k let r be what all others say together under the same use, and x wha
 - `differing_labels`: a label of k of which several pairs contradict r means something else there.
 - `Falls`: a verdict that r alone does not give rests on k; and how many clients must be left out
   before a verdict falls. `with_witnesses` leaves verdicts open that rest on too few.
-- `opposed`: a probable answer whose opposite one client clearly says.
 - `contested`: a verdict against which the clients that oppose it would decide among themselves.
 - `sites_differ`: does one truth hold at all sites, or do some have an effect that others lack?
 
@@ -26,10 +25,19 @@ from scipy.special import expit, logit, logsumexp
 
 from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
 from jigsaw_crl.assembly.panel import DISAGREEMENT
-from jigsaw_crl.assembly.posterior.weights import lacks_common_cause
-from jigsaw_crl.assembly.verdict import LEAST_AGAINST, NO, OPEN, SURE, YES, Decided, Why, decide
+from jigsaw_crl.assembly.verdict import (
+    LEAST_AGAINST,
+    NO,
+    OPEN,
+    SURE,
+    YES,
+    Decided,
+    Why,
+    decide,
+    implied,
+)
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import transitive_closure
+from jigsaw_crl.base.order import boolean_product, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
@@ -38,11 +46,19 @@ __all__ = [
     "Falls",
     "contested",
     "differing_labels",
-    "opposed",
     "pairs_apart",
     "sites_differ",
     "with_witnesses",
 ]
+
+
+def _lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
+    """Pairs of a client's labels with a common ancestor that the client lacks, shape (p, p)."""
+    lacking = np.ones(len(order), dtype=bool)
+    lacking[members] = False
+    above = order[np.ix_(np.flatnonzero(lacking), members)]
+    return np.asarray(boolean_product(above.T, above))
+
 
 # -- labels ---------------------------------------------------------------------------------------
 
@@ -70,7 +86,7 @@ def differing_labels(evidence: Evidence) -> tuple[tuple[str, str], ...]:
         members, rest = evidence.beside(evidence.use.with_copies(k))
         opinion, above, own = _opinion(rest), everyone.copy(), np.isin(members, claims.members)
         above[np.ix_(members, members)] = opinion > SURE
-        joined = lacks_common_cause(above, claims.members)
+        joined = _lacks_common_cause(above, claims.members)
         off = _most_contradicted(claims.opinion, opinion[np.ix_(own, own)], joined)
         # Clients with more differing labels than that are weighed as a whole instead.
         if len(off) <= DISAGREEMENT * len(claims.members):
@@ -138,12 +154,15 @@ class Falls:
     ) -> None:
         self.odds = logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
         self.evidence, self.log_factor, self.verdicts = evidence, log_factor, verdicts
+        self.decided = (verdicts != OPEN) & ~np.eye(len(verdicts), dtype=bool)
         # Equal weights for the visible effect scales, next to none for an invisible one.
         n = evidence.n_scales
         self.shares = [*((1.0 - LEAST_CHANCE) / n,) * n, LEAST_CHANCE]
         self.leans = evidence.missed.leans
         self.now = evidence.pooled.log_factor(self.shares, self.leans)
-        self.heard = evidence.pooled.n_clients > 0
+        self.speak = evidence.pooled.n_clients.astype(np.int64)
+        # The verdicts from which all others follow.
+        self.own = _own(self._judged(np.zeros_like(self.now), self.speak > 0))
         self.counting = np.flatnonzero(evidence.use.weights > 0).tolist()
         # Clients without which nothing follows about a label's ancestors, (n_clients, p);
         # statements need no other client.
@@ -152,30 +171,9 @@ class Falls:
             if evidence.claims[k].bayes is None:
                 self.opens[k, evidence.claims[k].members] = True
         self.n_opening = self.opens.sum(axis=0)
-        self.speak = evidence.pooled.n_clients.astype(np.int64)
 
-    def without(self, clients: Sequence[int]) -> tuple[BoolArray, FloatArray]:
-        """The decided pairs that all others do not decide so, and the change of log factors."""
-        members, rest = self.evidence.beside(clients)
-        grid = np.ix_(members, members)
-        change, heard = np.zeros_like(self.now), self.heard.copy()
-        change[grid] = rest.log_factor(self.shares, self.leans[grid]) - self.now[grid]
-        heard[grid] = rest.n_clients > 0
-        opened = self.n_opening > self.opens[list(clients)].sum(axis=0)
-        if (self.heard & ~opened).any():
-            return self.by(change, heard & opened), change
-        # If every pair of their own labels stands, so does what follows from these.
-        gone = np.zeros(heard.shape, dtype=bool)
-        gone[grid] = self.by(change[grid], heard[grid], grid)
-        elsewhere = gone.any() and len(members) < len(gone)
-        return self.by(change, heard) if elsewhere else gone, change
-
-    def left(self, size: int | IntArray) -> BoolArray:
-        """Pairs about which something is left without any group of so many clients, (p, p)."""
-        return np.asarray(np.minimum(self.speak, self.n_opening) > size)
-
-    def by(self, change: FloatArray, heard: BoolArray, at: Any = ...) -> BoolArray:
-        """The decided pairs that fall if log factors change so; unheard pairs have none left.
+    def _judged(self, change: FloatArray, heard: BoolArray, at: Any = ...) -> Decided:
+        """The verdicts if log factors change so; unheard pairs have none left.
 
         `at` are the places of some labels, if nothing outside them is to imply anything.
         """
@@ -188,10 +186,31 @@ class Falls:
         # What is open implies nothing.
         is_open = verdicts == OPEN
         chance[is_open], evidence[is_open] = 0.5, 0.0
-        left = decide(chance, evidence, known=self.evidence.panel.known[at]).verdicts
-        gone = np.asarray(~is_open & (left != verdicts))
-        np.fill_diagonal(gone, False)
-        return gone
+        return decide(chance, evidence, known=self.evidence.panel.known[at])
+
+    def without(self, clients: Sequence[int]) -> tuple[BoolArray, FloatArray]:
+        """The decided pairs that all others do not decide so, and the change of log factors."""
+        members, rest = self.evidence.beside(clients)
+        grid = np.ix_(members, members)
+        change = np.zeros_like(self.now)
+        change[grid] = rest.log_factor(self.shares, self.leans[grid]) - self.now[grid]
+        opened = self.n_opening > self.opens[list(clients)].sum(axis=0)
+        judged = self._judged(change[grid], (rest.n_clients > 0) & opened[members], grid)
+        # Only pairs of these labels have other evidence; what follows from them may be elsewhere.
+        own = self.own.copy()
+        own[grid] = _own(judged)
+        own[:, ~opened] = self.evidence.panel.known[:, ~opened]
+        gone = self.decided & (implied(own) != self.verdicts)
+        gone[grid] |= self.decided[grid] & (judged.why == Why.UNSURE)
+        return gone, change
+
+    def left(self, size: int | IntArray) -> BoolArray:
+        """Pairs about which something is left without any group of so many clients, (p, p)."""
+        return np.asarray(np.minimum(self.speak, self.n_opening) > size)
+
+    def by(self, change: FloatArray, heard: BoolArray) -> BoolArray:
+        """The decided pairs that fall if log factors change so; unheard pairs have none left."""
+        return np.asarray(self.decided & (self._judged(change, heard).verdicts != self.verdicts))
 
     def rests_on(self) -> npt.NDArray[np.int32]:
         """The number of a client without which a decided pair falls, else `NOBODY`, shape (p, p).
@@ -207,14 +226,14 @@ class Falls:
             out[take], most[take] = k, np.abs(change)[take]
         return out
 
-    def witnesses(self) -> npt.NDArray[np.int32]:
+    def witnesses(self, most: int | None = None) -> npt.NDArray[np.int32]:
         """How many clients a decided pair rests on, if these are few, shape (p, p).
 
         The smallest number of clients without which the others may not decide the pair; no smaller
-        group changes the verdict (`worst`). Groups up to a fifth of the clients are tried; 0 if
-        none of them changes the verdict, and for open pairs.
+        group changes the verdict (`worst`). Groups of up to `most` clients are tried, by default a
+        fifth of them; 0 if none of them changes the verdict, and for open pairs.
         """
-        changes = self.worst(-(-len(self.counting) // 5))
+        changes = self.worst(-(-len(self.counting) // 5) if most is None else most)
         out = np.zeros(self.verdicts.shape, dtype=np.int32)
         for size, change in enumerate(changes):
             out[self.by(change, self.left(size)) & (out == 0)] = size
@@ -279,38 +298,25 @@ def _together(log_factor: FloatArray, verdicts: npt.NDArray[np.int8]) -> FloatAr
     return np.asarray(own + np.where(verdicts == YES, against, counter))
 
 
+def _own(decided: Decided) -> npt.NDArray[np.int8]:
+    """The verdicts that follow from no others; open elsewhere, shape (p, p)."""
+    base = (decided.why == Why.EVIDENCE) | (decided.why == Why.KNOWN)
+    return np.where(base, decided.verdicts, np.int8(OPEN))
+
+
 def with_witnesses(falls: Falls, decided: Decided, asked: int | Literal["fifth"]) -> Decided:
     """The verdicts that rest on as many clients as are asked for; the others are open.
 
     `asked` is a number, or more than a fifth of the clients that speak about the pair, at least
     two.
     """
-    speak = falls.speak
-    changes = falls.worst(len(falls.counting) // 5 or 1 if asked == "fifth" else asked - 1)
-    size = np.maximum(speak // 5, 1) if asked == "fifth" else np.full(speak.shape, asked - 1)
-    change = np.take_along_axis(changes, np.minimum(size, len(changes) - 1)[None], axis=0)[0]
-    few = falls.by(change, falls.left(size))
+    size = np.maximum(falls.speak // 5, 1) if asked == "fifth" else np.array(asked - 1)
+    least = falls.witnesses(int(size.max(initial=0)))
+    few = (least > 0) & (least <= size)
     return Decided(
         np.where(few, np.int8(OPEN), decided.verdicts),
         np.where(few, np.int8(Why.FEW), decided.why),
     )
-
-
-# Log Bayes factor from which what one client says is clear. Of 1,302 right "yes" and 5,142 right
-# "no" outside chains, one was opposed so clearly.
-CLEAR = 4.0
-
-
-def opposed(evidence: Evidence, probability: FloatArray) -> BoolArray:
-    """Pairs on which a client that counts clearly says the opposite of what is probable, (p, p)."""
-    found, likely = np.zeros(probability.shape, dtype=bool), probability > 0.5
-    for claims, trusted in zip(evidence.claims, evidence.use.trusted.tolist(), strict=True):
-        if trusted:
-            grid = np.ix_(claims.members, claims.members)
-            x = np.where(claims.says, claims.opinion, 0.0)
-            hidden = lacks_common_cause(likely, claims.members)
-            found[grid] |= np.where(likely[grid], x < -CLEAR, (x > CLEAR) & ~hidden)
-    return found
 
 
 def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
@@ -323,7 +329,7 @@ def contested(evidence: Evidence, verdicts: npt.NDArray[np.int8]) -> BoolArray:
     for claims, weight in zip(evidence.claims, evidence.use.weights.tolist(), strict=True):
         grid = np.ix_(claims.members, claims.members)
         x = np.where(claims.says, claims.log_factor, 0.0)
-        x[(verdicts[grid] != YES) & lacks_common_cause(verdicts == YES, claims.members)] = 0.0
+        x[(verdicts[grid] != YES) & _lacks_common_cause(verdicts == YES, claims.members)] = 0.0
         against[grid] += weight * np.maximum(np.where(verdicts[grid] == YES, -x, x), 0.0)
     found = (verdicts != OPEN) & (against > SURE)
     np.fill_diagonal(found, False)
@@ -405,7 +411,7 @@ def _probable(evidence: Evidence) -> BoolArray:
 
 def _counted(c: Claims, above: BoolArray) -> tuple[FloatArray, BoolArray]:
     """What a client says at each visible scale, zero where it does not count; and where it does."""
-    says = c.says & ~lacks_common_cause(above, c.members)
+    says = c.says & ~_lacks_common_cause(above, c.members)
     return np.where(says, c.evidence.ancestor[:-1], 0.0), np.asarray(says)
 
 

@@ -249,22 +249,15 @@ def _with_one_sign(
 ) -> tuple[FloatArray, BoolArray]:
     """Effects of clients whose signs fit together, and the pairs whose common sign is open.
 
-    Of a pair, the clients whose sign is determined are kept. If there are none, those that agree
-    with one another and weigh most.
+    Of a pair, the clients whose sign is determined are kept. If there are none, the one with the
+    smallest error.
     """
-    value, unsure = value.copy(), np.zeros(value.shape[1:], dtype=bool)
-    open_: BoolArray = (masks != 0).any(axis=0)
-    touched = open_[:, None] | open_ if of_cause else np.broadcast_to(open_, unsure.shape)
-    for a, d in np.argwhere(touched & ~np.isnan(value).all(axis=0)).tolist():
-        sites = np.flatnonzero(~np.isnan(value[:, a, d])).tolist()
-        mask = {k: masks[k, d] ^ (masks[k, a] if of_cause else 0) for k in sites}
-        weights: dict[int, float] = {}
-        for k in sites:
-            weights[mask[k]] = weights.get(mask[k], 0.0) + float(precision(error[k, a, d]))
-        kept = 0 if 0 in weights else max(weights, key=lambda m: (weights[m], m))
-        unsure[a, d] = kept != 0
-        value[[k for k in sites if mask[k] != kept], a, d] = np.nan
-    return value, unsure
+    has, free = ~np.isnan(value), masks[:, None, :]
+    free = has & ((free ^ masks[:, :, None] if of_cause else free) != 0)
+    unsure = free.any(axis=0) & ~(has & ~free).any(axis=0)
+    best = np.where(has, error, np.inf).argmin(axis=0)
+    alone = np.arange(len(value))[:, None, None] == best
+    return np.where(free & ~(unsure & alone), np.nan, value), unsure
 
 
 def _without_sign(
@@ -371,7 +364,7 @@ def _notes(
         )
 
 
-def labels_not_hard(effects: PooledEffects | None) -> dict[str, float]:
+def labels_not_hard(effects: PooledEffects) -> dict[str, float]:
     """Labels whose interventions cannot all have been hard, by how surely sites differ.
 
     The effect of a on d is one number if the intervention on d is hard. If the sites' effects on d
@@ -379,8 +372,6 @@ def labels_not_hard(effects: PooledEffects | None) -> dict[str, float]:
     smallest probability of such a difference, times the number of pairs that were tested; of the
     sites that can be left out, the one that leaves least counts.
     """
-    if effects is None:
-        return {}
 
     def least(chance: FloatArray) -> FloatArray:
         tested = ~np.isnan(chance)

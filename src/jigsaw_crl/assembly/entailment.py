@@ -27,8 +27,6 @@ from jigsaw_crl.fragment.fragment import NO, YES
 
 __all__ = ["Contradiction", "Fact", "Facts", "NoProof", "Prover", "Step", "deduce", "say"]
 
-Routes = tuple[FloatArray, npt.NDArray[np.int32]]
-
 # What a step adds to a proof, as a doubt: a chain of firm facts is better than one that is not.
 STEP = 1e-3
 
@@ -97,22 +95,22 @@ class NoProof(Exception):
 class Contradiction(Exception):
     """No order agrees with the statements; `pair` (ancestor, descendant) is one that conflicts."""
 
-    def __init__(self, what: str, pair: tuple[int, int] | None = None) -> None:
+    def __init__(self, what: str, pair: tuple[int, int]) -> None:
         super().__init__(what)
         self.what = what
         self.pair = pair
 
     def described(self, evidence: Evidence) -> str:
         """What contradicts what, and who says so."""
-        text = f"the statements contradict each other ({self.what}"
-        if self.pair is not None:
-            text += ": " + " and ".join(evidence.labels[i] for i in self.pair)
-            known = evidence.panel.known[self.pair]
-            sides = zip(("yes", "no"), (YES, NO), evidence.sides(*self.pair), strict=True)
-            for word, code, names in sides:
-                text += f"; you say {word}" if known == code else ""
-                text += f"; {say(names, word)}" if names else ""
-        return text + "); they were weighed as evidence instead"
+        both = " and ".join(evidence.labels[i] for i in self.pair)
+        text, known = f"{self.what}: {both}", evidence.panel.known[self.pair]
+        sides = zip(("yes", "no"), (YES, NO), evidence.sides(*self.pair), strict=True)
+        for word, code, names in sides:
+            text += f"; you say {word}" if known == code else ""
+            text += f"; {say(names, word)}" if names else ""
+        return (
+            f"the statements contradict each other ({text}); they were weighed as evidence instead"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +125,6 @@ class Facts:
     doubt: FloatArray
     # Of the base facts that "one of these is an ancestor" implies.
     reasons: dict[tuple[int, int], Reason] = field(default_factory=dict)
-    _routes: dict[tuple[int, bool], Routes] = field(default_factory=dict, init=False)
 
     @cached_property
     def yes(self) -> BoolArray:
@@ -155,17 +152,12 @@ class Facts:
         """What each base fact adds to a path: `STEP` and its doubt; infinite for other pairs."""
         return np.where(self.base, STEP + self.doubt, np.inf)
 
-    def routes(self, start: int, *, up: bool = False) -> Routes:
-        """Lengths of the shortest paths of base facts, and each label's predecessor.
-
-        They lead from `start` to its descendants, or with `up` to its ancestors.
-        """
-        if (start, up) not in self._routes:
-            length = self.lengths.T if up else self.lengths
-            graph = csgraph_from_dense(length, null_value=np.inf)
-            found = dijkstra(graph, indices=[start], return_predecessors=True)
-            self._routes[start, up] = found[0][0], found[1][0]
-        return self._routes[start, up]
+    @cached_property
+    def routes(self) -> tuple[FloatArray, npt.NDArray[np.int32]]:
+        """Lengths of the shortest paths of base facts, and predecessors on them, shape (p, p)."""
+        graph = csgraph_from_dense(self.lengths, null_value=np.inf)
+        length, previous = dijkstra(graph, return_predecessors=True)
+        return length, previous
 
 
 class Reason(NamedTuple):
@@ -259,7 +251,8 @@ class Prover:
 
         That is excluded if u → v is denied, if v → u is known, or if u is v.
         """
-        (up, _), (down, _) = facts.routes(a, up=True), facts.routes(d)
+        length, _ = facts.routes
+        up, down = length[:, a], length[d]
         # Only these u and v are possible, which keeps the tables small.
         above, below = np.flatnonzero(np.isfinite(up)), np.flatnonzero(np.isfinite(down))
         grid = np.ix_(above, below)
@@ -291,10 +284,10 @@ class Prover:
 
 def _path(facts: Facts, a: int, d: int) -> list[int]:
     """The labels on the shortest path of base facts."""
-    length, previous = facts.routes(a)
-    if not np.isfinite(length[d]):
+    length, previous = facts.routes
+    if not np.isfinite(length[a, d]):
         raise NoProof
     path = [d]
     while path[-1] != a:
-        path.append(int(previous[path[-1]]))
+        path.append(int(previous[a, path[-1]]))
     return path[::-1]

@@ -56,11 +56,6 @@ class Missed:
     share: float
 
     @property
-    def excuse(self) -> FloatArray:
-        """Probability that a label that shows one direction somewhere has two, shape (p,)."""
-        return np.clip(self.chance, LEAST_LEAN, 1.0)
-
-    @property
     def leans(self) -> FloatArray:
         """Probability that a line of the pair leans, shape (p, p)."""
         one = np.where(self.chance > 0, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)
@@ -309,7 +304,7 @@ def _claims(
     rows: Rows, bayes: BayesFactors | None, panel: Panel, use: Use, missed: Missed
 ) -> Claims:
     if bayes is not None:
-        bayes, log_open = bayes.joint(missed.excuse[rows.members])
+        bayes, log_open = bayes.joint(np.clip(missed.chance[rows.members], LEAST_LEAN, 1.0))
         evidence = bayes.averaged(log_open)
         if bayes.scales != panel.scales:
             evidence = evidence.at_scales(len(panel.scales))

@@ -1,9 +1,9 @@
 """What would further data settle? Futures are drawn, and the rule of a verdict applied to each.
 
-The data so far give every ordered pair a probability P and pooled evidence E. A future is a
-function: given one of the orders that the data allow, it draws what further data would say about
-some pairs. That changes the log Bayes factor of each of these by δ, and the three relations of a
-pair get the probabilities
+The data so far give every ordered pair a probability P and pooled evidence E. In a future, one of
+the orders that the data allow is true, and what a further client says about some pairs is drawn
+from what clients say about such pairs. That changes the log Bayes factor of each of these by δ, and
+the three relations of a pair get the probabilities
 
     P'(a → d) ∝ P(a → d) e^δ(a, d) ,    P'(d → a) ∝ P(d → a) e^δ(d, a) ,    P'(neither) ∝ rest ,
 
@@ -14,31 +14,25 @@ pair is the share of the futures in which it is decided: 0 for all of them witho
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from jigsaw_crl.assembly.dissent import LEAST_CHANCE
 from jigsaw_crl.assembly.posterior.model import OrderModel
-from jigsaw_crl.assembly.verdict import NO, OPEN, YES, decide
+from jigsaw_crl.assembly.verdict import OPEN, YES, decide, implied
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
 
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Future", "Outlook", "new_site", "stated"]
+__all__ = ["Outlook", "stated"]
 
 Pairs = tuple[IntArray, IntArray]
-# Number of a possible order (`Outlook.orders`), and a source of chance → ordered pairs, and what is
-# said about each of them.
-Future = Callable[[int, np.random.Generator], tuple[Pairs, Pooled]]
 
 # Orders that are drawn from the posterior, with one future each: the standard error of a chance is
 # at most 0.0625.
@@ -68,19 +62,34 @@ class Outlook:
         i, j = np.nonzero(np.triu(self.open[grid] | self.open.T[grid]))
         return labels[i], labels[j]
 
-    def chance(self, future: Future) -> FloatArray:
+    def chance(self, pairs: Pairs, tells: FloatArray, made_hard: BoolArray) -> FloatArray:
         """Share of the futures in which each open pair is settled, shape (p, p); never 1.
 
+        A further client says about each pair what the clients so far say about such pairs.
         Different futures are drawn with the same random numbers, so that they can be compared.
+
+        Parameters
+        ----------
+        pairs : (array of int, array of int), shape (n,) each
+            Pairs of labels, each in one direction.
+        tells : array, shape (n_orders, n)
+            Probability that the client can tell, given the order.
+        made_hard : array of bool, shape (p,)
+            Labels whose interventions are hard at the client and were not before: it says something
+            about their ancestors, as clients so far do about those of other labels.
         """
         settled = np.zeros(self.open.shape)
-        for number in range(len(self.orders)):
+        for number, truth in enumerate(self.orders):
             rng = np.random.default_rng([self.order.seed, self.seed, number])
-            settled += self._settled(*future(number, rng))
+            told = rng.random(len(pairs[0])) < tells[number]
+            a, d = (x[told] for x in pairs)
+            both = np.append(a, d), np.append(d, a)
+            relation = truth[both] + 2 * truth.T[both]
+            settled += self.settled(both, self.words.drawn(relation, made_hard[both[1]], rng))
         return np.where(self.open, settled / (len(self.orders) + 1.0), 0.0)
 
-    def _settled(self, pairs: Pairs, said: Pooled) -> BoolArray:
-        """The pairs that are decided once this is said too."""
+    def settled(self, pairs: Pairs, said: Pooled) -> BoolArray:
+        """The pairs that are decided once this is said too, shape (p, p)."""
         order, now = self.order, self.order.said.pooled.at(pairs)
         before, after = (
             x.log_factor(self._shares, order.said.missed.leans[pairs]) for x in (now, now + said)
@@ -101,12 +110,12 @@ class Outlook:
             size_matters=order.smallest_effect is not None,
             known=order.panel.known,
         ).verdicts
-        return np.asarray((verdicts != OPEN) | (_follows(verdicts) & ~self._implied))
+        return np.asarray((verdicts != OPEN) | ((implied(verdicts) != OPEN) & ~self._implied))
 
     @cached_property
     def _implied(self) -> BoolArray:
         """The pairs whose answer follows from today's verdicts."""
-        return _follows(self.order.verdicts)
+        return np.asarray(implied(self.order.verdicts) != OPEN)
 
     @cached_property
     def _room(self) -> FloatArray | None:
@@ -124,40 +133,6 @@ class Outlook:
     def words(self) -> Words:
         """What the clients say, as draws of what a further one would say."""
         return Words.of(self.order)
-
-
-def _follows(verdicts: npt.NDArray[np.int8]) -> BoolArray:
-    """The pairs whose answer follows from these verdicts."""
-    above = transitive_closure(verdicts == YES)
-    return np.asarray(above | refuted(above, verdicts == NO))
-
-
-# -- a new site -----------------------------------------------------------------------------------
-
-
-def new_site(outlook: Outlook, pairs: Pairs, tells: FloatArray, made_hard: BoolArray) -> Future:
-    """A further client says about each pair what the clients so far say about such pairs.
-
-    Parameters
-    ----------
-    outlook : Outlook
-    pairs : (array of int, array of int), shape (n,) each
-        Pairs of labels, each in one direction.
-    tells : array, shape (n_orders, n)
-        Probability that the client can tell, given the order.
-    made_hard : array of bool, shape (p,)
-        Labels whose interventions are hard at the client and were not before: it says something
-        about their ancestors, as clients so far do about those of other labels.
-    """
-
-    def future(number: int, rng: np.random.Generator) -> tuple[Pairs, Pooled]:
-        told, truth = rng.random(len(pairs[0])) < tells[number], outlook.orders[number]
-        a, d = (x[told] for x in pairs)
-        both = np.append(a, d), np.append(d, a)
-        relation = truth[both] + 2 * truth.T[both]
-        return both, outlook.words.drawn(relation, made_hard[both[1]], rng)
-
-    return future
 
 
 def stated(yes: BoolArray, n_scales: int) -> Pooled:

@@ -19,7 +19,7 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, Use
-from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode
+from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.model import OrderModel
 from jigsaw_crl.assembly.suspicions import is_bent
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Decided, Verdict, Why, tally
@@ -287,12 +287,6 @@ class GlobalOrder(ReadOnlyArrays):
         off = self.verdicts[~np.eye(len(self.labels), dtype=bool)]
         return {str(verdict): int((off == code).sum()) for code, verdict in VERDICTS.items()}
 
-    def add(self, *fragments: Fragment) -> GlobalOrder:
-        """The order assembled from these fragments and those already in it."""
-        from jigsaw_crl.assembly.conclusion import conclude
-
-        return conclude([*self.fragments, *fragments], options=self.options).order
-
     # -- what the answers are based on ----------------------------------------------------------
 
     @cached_property
@@ -401,9 +395,14 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def posterior(self) -> Posterior:
         """The orders that are possible, as probable as the probabilities say."""
-        from jigsaw_crl.assembly.conclusion import posterior_of
-
-        return posterior_of(self)
+        if self.mode == "evidence":
+            return OrderModel(self.said).sample(np.random.default_rng([self.seed, 1]))
+        rng = np.random.default_rng(self.seed)
+        if self.mode == "paper":
+            # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
+            return entailed(self.verdicts == YES, np.zeros_like(self.decoded), (), rng)
+        one_of = [one for rows in self.panel.rows for one in rows.one_of]
+        return entailed(self.facts.yes, self.facts.no, one_of, rng)
 
     def sample(self, n: int, *, seed: int = 0) -> list[BoolArray]:
         """`n` orders drawn from what the probabilities state, as matrices over `labels`."""

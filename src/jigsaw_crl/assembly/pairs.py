@@ -20,14 +20,13 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.verdict import OPEN, SURE, YES, Decided, Why
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-__all__ = ["PairTable", "why_stated"]
+__all__ = ["PairTable"]
 
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
     """One entry for every ordered pair, rows the ancestor, columns the descendant, shape (p, p)."""
 
-    labels: tuple[str, ...]
     clients: tuple[str, ...]
     # 1 ancestor, 0 not ancestor, -1 undetermined; and a `verdict.Why`.
     verdict: npt.NDArray[np.int8]
@@ -48,15 +47,11 @@ class PairTable:
     witnesses: npt.NDArray[np.int32]
     # Clients that speak against the verdict would decide the opposite among themselves.
     contested: BoolArray
-    # Total effects, from hard interventions.
-    effects: PooledEffects | None
 
     def __post_init__(self) -> None:
-        for name, value in self.__dict__.items():
+        for value in self.__dict__.values():
             if isinstance(value, np.ndarray):
-                own = value.copy() if value.base is not None or value.flags.writeable else value
-                own.flags.writeable = False
-                object.__setattr__(self, name, own)
+                value.flags.writeable = False
 
     @classmethod
     def of(
@@ -83,7 +78,6 @@ class PairTable:
             witnesses = falls.witnesses()
             differ, against = sites_differ(evidence), contested(evidence, verdicts)
         return cls(
-            labels=evidence.labels,
             clients=evidence.panel.clients,
             verdict=verdicts,
             why=decided.why,
@@ -96,7 +90,6 @@ class PairTable:
             rests_on=resting,
             witnesses=witnesses,
             contested=against,
-            effects=effects,
         )
 
     @property
@@ -122,8 +115,3 @@ class PairTable:
         """The client that a verdict rests on; empty if there is none."""
         k = int(self.rests_on[a, d])
         return "" if k == NOBODY else self.clients[k]
-
-
-def why_stated(verdicts: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-    """A `Why` for verdicts that follow from statements."""
-    return np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED).astype(np.int8)

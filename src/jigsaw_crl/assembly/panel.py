@@ -125,11 +125,6 @@ class Panel:
     def clients(self) -> tuple[str, ...]:
         return tuple(rows.client for rows in self.rows)
 
-    @property
-    def all_sure(self) -> bool:
-        """Do all clients state from exact moments?"""
-        return all(rows.sure for rows in self.rows)
-
     @cached_property
     def scales(self) -> tuple[float, ...]:
         """Effect scales at which evidence is pooled: those of most clients that weigh.

@@ -25,10 +25,12 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, triu
 from scipy.special import bdtrc
 
 from jigsaw_crl.assembly.panel import Panel
-from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["clients_against_linearity", "find_copies", "is_bent"]
@@ -47,20 +49,12 @@ LEAST_PAIRS, NEAR = 20, 0.08
 
 def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     """Groups of two or more clients with the same evidence, by number, in order."""
-    said = [_numbers(panel, k) for k in range(len(panel.rows))]
-    who = np.repeat(np.arange(len(said)), [len(x) for _, x in said])
-    pair, x = (np.concatenate(values) for values in zip(*said, strict=True))
-    order = np.lexsort((who, x, pair))
-    who, pair, x = who[order], pair[order], x[order]
-    # Among the clients with one number only neighbours are compared: copies have the same numbers.
-    same = (pair[1:] == pair[:-1]) & (x[1:] == x[:-1])
-    near = set(_near(panel))
-    linked = near | set(zip(who[:-1][same].tolist(), who[1:][same].tolist(), strict=True))
+    alike = {*_near(panel), *_equal(panel)}
     groups: list[list[int]] = []
-    for k in sorted({k for clients in linked for k in clients}):
+    for k in sorted({k for clients in alike for k in clients}):
         # With every member, not with one of them: nobody can join two that are none.
         for group in groups:
-            if all((j, k) in near or _equal(said[j], said[k]) for j in group):
+            if all((j, k) in alike for j in group):
                 group.append(k)
                 break
         else:
@@ -68,12 +62,21 @@ def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(group) for group in groups if len(group) > 1)
 
 
-def _equal(one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray]) -> bool:
-    """Are most numbers of both clients equal, and enough of them different from each other?"""
-    _, i, j = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
-    values = one[1][i][one[1][i] == other[1][j]]
-    most = max(len(one[0]), len(other[0]))
-    return 2 * len(values) > most and len(set(values.tolist())) >= LEAST_EQUAL
+def _equal(panel: Panel) -> list[tuple[int, int]]:
+    """Pairs of clients with most numbers equal, and enough of them different from each other."""
+    said = [_numbers(panel, k) for k in range(len(panel.rows))]
+    count = np.array([len(numbers) for numbers in said])
+    each, number = np.unique(np.concatenate(said), return_inverse=True)
+    who, shape = np.repeat(np.arange(len(said)), count), (len(said), len(each))
+    tells = csr_array((np.ones(len(who), dtype=np.int32), (who, number)), shape=shape)
+    same = triu(tells @ tells.T, 1)
+    most = 2 * same.data > np.maximum(count[same.row], count[same.col])
+    pairs = zip(same.row[most].tolist(), same.col[most].tolist(), strict=True)
+    return [
+        (j, k)
+        for j, k in pairs
+        if len(np.unique(np.intersect1d(said[j], said[k]).imag)) >= LEAST_EQUAL
+    ]
 
 
 def _near(panel: Panel) -> list[tuple[int, int]]:
@@ -94,14 +97,14 @@ def _near(panel: Panel) -> list[tuple[int, int]]:
     return found
 
 
-def _numbers(panel: Panel, k: int) -> tuple[IntArray, FloatArray]:
-    """Pairs of labels, and the client's log factors of the first effect scale; no zeros."""
+def _numbers(panel: Panel, k: int) -> npt.NDArray[np.complex128]:
+    """Pairs of labels (real part), and the client's log factors of the first scale; no zeros."""
     rows = panel.rows[k]
     if rows.bayes is None:
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
+        return np.zeros(0, dtype=complex)
     x, pair = rows.bayes.ancestor[0], rows.members[:, None] * len(panel.labels) + rows.members
     told = ~np.isnan(x) & (x != 0.0) & ~np.eye(len(x), dtype=bool)
-    return pair[told], x[told]
+    return np.asarray(pair[told] + 1j * x[told])
 
 
 # -- linearity ------------------------------------------------------------------------------------

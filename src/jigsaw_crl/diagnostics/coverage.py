@@ -9,6 +9,7 @@ from math import log
 import networkx as nx
 import numpy as np
 
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.client.client import Client
@@ -56,8 +57,9 @@ def check_districts(
     split: set[tuple[str, str]] = set()
     for name, fragment in fragments.items():
         home = {x: i for i, group in enumerate(fragment.districts or ()) for x in group}
+        confounded = _confounded(fragment)
         for a, b in combinations(sorted(home), 2):
-            if home[a] == home[b] and _is_confounded(fragment, a, b):
+            if home[a] == home[b] and confounded[fragment.index(a), fragment.index(b)]:
                 joined.setdefault((a, b), []).append(name)
             else:
                 split.add((a, b))
@@ -74,16 +76,15 @@ def check_districts(
     return [finding("always-confounded", float(len(stuck)), 0.0, **words)]
 
 
-def _is_confounded(fragment: Fragment, a: str, b: str) -> bool:
-    """Whether the client has evidence that two labels are confounded, and not just none against."""
+def _confounded(fragment: Fragment) -> BoolArray:
+    """Pairs that the client has evidence to be confounded, and not just none against, (p, p)."""
     if fragment.bayes is None:
-        return True
-    i, j = fragment.index(a), fragment.index(b)
+        return np.ones((len(fragment.labels),) * 2, dtype=bool)
     ancestry = fragment.bayes.log_factor
-    other = np.fmax(np.fmax(ancestry[i, j], ancestry[j, i]), 0.0)
+    other = np.fmax(np.fmax(ancestry, ancestry.T), 0.0)
     # Its model is wrong less often than that. Rounded readings of a real plant gave 24 to 1 for a
     # pair that is not confounded.
-    return bool(fragment.bayes.district_log_factor[i, j] - other > -log(MODEL_ERROR))
+    return np.asarray(fragment.bayes.district_log_factor - other > -log(MODEL_ERROR))
 
 
 def check_copies(clients: Sequence[Client]) -> Iterator[Finding]:

@@ -16,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.assembly.posterior.search import FEW, MANY, all_orders, all_scores, grow, likely
-from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights, Words
+from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights
 from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.findings import CLOSED
 from jigsaw_crl.base.order import greedy_order
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["Convergence", "Posterior", "convergence", "entailed", "sample_orders", "split_r_hat"]
 
@@ -103,9 +104,8 @@ class Posterior:
     chains : array, shape (n_chains, p, p)
         The same from each chain alone.
     convergence : Convergence
-    orders : array of uint64, shape (n, p, words), or of bool, shape (n, p, p)
-        Descendants of each label, as bit sets if they were sampled; the labels in the order of
-        `listed`.
+    orders : array of uint8, shape (n, p, bytes)
+        Descendants of each label as bits, the lowest first; the labels in the order of `listed`.
     listed : array of int, shape (p,)
     shares : array, shape (n,), or None
         Probability of each of the orders, if they are not all equal.
@@ -114,27 +114,20 @@ class Posterior:
     probability: FloatArray
     chains: FloatArray
     convergence: Convergence
-    orders: Words | BoolArray
+    orders: npt.NDArray[np.uint8]
     listed: IntArray
     shares: FloatArray | None = None
 
     def sample(self, n: int, *, seed: int | Sequence[int] = 0) -> list[BoolArray]:
         """`n` orders drawn at random, shape (p, p) each; none twice while there are others left."""
-        rng = np.random.default_rng(seed)
-        total = len(self.orders)
+        rng, total = np.random.default_rng(seed), len(self.orders)
         if self.shares is not None:
-            return [self.order(k) for k in rng.choice(total, size=n, p=self.shares).tolist()]
-        turns = [rng.permutation(total) for _ in range(-(-n // total))]
-        return [self.order(k) for turn in turns for k in turn.tolist()][:n]
-
-    def order(self, k: int) -> BoolArray:
-        """One of the orders, shape (p, p)."""
-        if self.orders.dtype == bool:
-            return np.array(self.orders[k])
-        # Imported here because it loads the compiler.
-        from jigsaw_crl.base.bitsets import unpack
-
-        return _in_order(unpack(self.orders[k], len(self.listed)), self.listed)
+            chosen = rng.choice(total, size=n, p=self.shares)
+        else:
+            chosen = np.concatenate([rng.permutation(total) for _ in range(n // total + 1)])[:n]
+        bits = self.orders[chosen]
+        orders = np.unpackbits(bits, axis=2, count=len(self.listed), bitorder="little")
+        return [_in_order(order.astype(bool), self.listed) for order in orders]
 
 
 def sample_orders(
@@ -142,9 +135,6 @@ def sample_orders(
     rng: np.random.Generator,
     *,
     doubts: Callable[[FloatArray], Weights] | None = None,
-    start: BoolArray | None = None,
-    first: int = FIRST,
-    most: int | None = None,
 ) -> Posterior:
     """Probability of every ordered pair, from several chains run until they agree.
 
@@ -153,7 +143,7 @@ def sample_orders(
     (Of many labels they start anew: they would stay near where the first weights led them.) Then
     every stage doubles the sweeps that are recorded (of many labels it discards the earlier ones,
     in which chains still climb), and proposes the bridges of pairs that changed before, until the
-    chains' halves agree or there are `most` sweeps in a half. That weights change once is enough:
+    chains' halves agree or their budget is spent. That weights change once is enough:
     twice changed E1 by .001 (96 worlds).
 
     Parameters
@@ -162,20 +152,16 @@ def sample_orders(
     rng : numpy.random.Generator
     doubts : callable, optional
         Probabilities of all pairs → the weights that follow; by default those given stay.
-    start : array of bool, shape (p, p), optional
-        Where the first chain starts; the others start at different orders of high worth.
-    first, most : int
-        Sweeps per half in the first stage, and the largest number in any stage.
     """
     p = len(weights)
     if p <= FEW:
         return _enumerated(weights, doubts)
     many, shuffle = p > MANY, rng.permutation(p)
-    orders = [] if start is None else [start[np.ix_(shuffle, shuffle)]]
+    orders: list[BoolArray] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         each: Each = pool.map if p > ALONE else map
         n = N_CHAINS // 2 if many and doubts else N_CHAINS
-        short = min(first, SHORT) * (2 if many else 1)
+        short = SHORT * (2 if many else 1)
         chains = _scattered(weights.shuffled(shuffle), n, orders, rng, each)
         _, counts, _ = chains.walk(short, each=each)
         if doubts is not None:
@@ -185,8 +171,8 @@ def sample_orders(
             _, counts, _ = chains.walk(short, each=each)
         kept = max(min(KEPT, BYTES // chains.up[0].nbytes) // N_CHAINS, 1)
         chains.propose(_moving(counts.mean(axis=0) / short, chains.weights))
-        longest = _longest(chains) if most is None else most
-        half, walk = min(first, longest), partial(chains.walk, kept=kept, each=each)
+        longest = _longest(chains)
+        half, walk = min(FIRST, longest), partial(chains.walk, kept=kept, each=each)
         (trace, counts, _), (more, again, drawn) = walk(half), walk(half)
         while True:
             traces, means = (trace, more), np.array([counts, again]) / half
@@ -204,7 +190,7 @@ def sample_orders(
         probability=_in_order(alone.mean(axis=0), shuffle),
         chains=np.array([_in_order(mean, shuffle) for mean in alone]),
         convergence=found,
-        orders=drawn.reshape(-1, *chains.up[0].shape),
+        orders=drawn.astype("<u8").view(np.uint8).reshape(-1, p, 8 * drawn.shape[-1]),
         listed=shuffle,
     )
 
@@ -265,6 +251,8 @@ def entailed(
 ) -> Posterior:
     """The prior over the orders that agree with what is certain.
 
+    It has a cost of `PAIR_COST` for every pair, and of 1 for every cover.
+
     Parameters
     ----------
     yes, no : array of bool, shape (p, p)
@@ -275,8 +263,8 @@ def entailed(
     """
     opened = tuple((names, d) for names, d in one_of if not yes[list(names), d].any())
     certain = np.where(yes, FACT, np.where(no, -FACT, 0.0))
-    start = None if (yes & yes.T).any() else yes
-    return sample_orders(Weights.of(certain, opened), rng, start=start)
+    cover, ancestry = np.full(yes.shape, -1.0), np.zeros(len(yes))
+    return sample_orders(Weights(certain - PAIR_COST, cover, ancestry, opened), rng)
 
 
 def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None) -> Posterior:
@@ -295,7 +283,7 @@ def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None
         probability=probability,
         chains=probability[None],
         convergence=Convergence(True, 1.0, 0.0, 0, 0),
-        orders=orders,
+        orders=np.packbits(orders, axis=-1, bitorder="little"),
         listed=np.arange(len(weights)),
         shares=share,
     )
@@ -314,7 +302,7 @@ def _scattered(
     moving = np.any([x != orders[0] for x in orders], axis=0)
     for order in orders:
         moving |= likely(order, weights)
-    return Chains.at(orders, weights, rng, moving, [weights.score(order) for order in orders])
+    return Chains.at(orders, weights, rng, moving)
 
 
 def _longest(chains: Chains) -> int:

@@ -3,9 +3,8 @@
     log posterior(R) = Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers of R} cover[a, d]
                        + Σ_{d with an ancestor in R} ancestry[d] − FACT · broken(R) + constant
 
-The three weights hold the clients' evidence and the prior (see `model`). `Weights.of` is the
-simplest case: log Bayes factors less a cost for every pair, and a cost for every cover. `broken` is
-the number of statements "one of these is an ancestor of d" that R contradicts.
+The three weights hold the clients' evidence and the prior (see `model`). `broken` is the number of
+statements "one of these is an ancestor of d" that R contradicts.
 
 Compiled functions are imported where they are used, for start-up time.
 """
@@ -22,7 +21,6 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import cover_matrix
 from jigsaw_crl.base.terminal import counted
-from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["FACT", "KNOWN", "SETTLED", "Chains", "OneOf", "Weights", "Words"]
 
@@ -60,12 +58,6 @@ class Weights:
     cover: FloatArray
     ancestry: FloatArray
     one_of: tuple[OneOf, ...] = ()
-
-    @classmethod
-    def of(cls, log_factor: FloatArray, one_of: tuple[OneOf, ...] = ()) -> Weights:
-        """Log factors of every pair, less `PAIR_COST`, and a cost of 1 for every cover."""
-        cover, ancestry = np.full(log_factor.shape, -1.0), np.zeros(len(log_factor))
-        return cls(np.ascontiguousarray(log_factor - PAIR_COST), cover, ancestry, one_of)
 
     def __len__(self) -> int:
         return len(self.implied)
@@ -111,7 +103,7 @@ class Chains:
     random : list of array of uint64, shape (1,)
         State of each chain's random generator.
     score : list of float
-        Score of each order; without a start value, what it gained.
+        Score of each order.
     """
 
     weights: Weights
@@ -129,16 +121,14 @@ class Chains:
         weights: Weights,
         rng: np.random.Generator,
         moving: BoolArray,
-        score: Sequence[float] | None = None,
     ) -> Chains:
         """Chains that start at the given orders, and propose the bridges of `moving` pairs."""
         # Imported here because it loads the compiler.
         from jigsaw_crl.base.bitsets import pack
 
-        n = len(orders)
-        random = list(rng.integers(0, 2**63, size=(n, 1), dtype=np.uint64))
+        random = list(rng.integers(0, 2**63, size=(len(orders), 1), dtype=np.uint64))
         up, down = [pack(order) for order in orders], [pack(order.T) for order in orders]
-        chains = cls(weights, up, down, random, [0.0] * n if score is None else list(score))
+        chains = cls(weights, up, down, random, [weights.score(order) for order in orders])
         chains.propose(moving)
         return chains
 

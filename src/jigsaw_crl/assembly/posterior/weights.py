@@ -16,11 +16,10 @@ import numpy as np
 
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.posterior.search import best_order
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import boolean_product
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 
-__all__ = ["lacks_common_cause", "weigh_clients"]
+__all__ = ["weigh_clients"]
 
 # Clients are left out one by one up to this many, in groups beyond; of many labels in as many
 # groups as p² × groups allows, at least in LEAST_GROUPS: the cost stays bounded.
@@ -37,13 +36,11 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Evidence:
 
     Weights agree with what they lead to: a fixpoint in a few rounds.
     """
-    n, use = len(evidence.claims), evidence.use
+    given, use, n = evidence, evidence.use, len(evidence.claims)
     stating = np.array([c.certain is not None for c in evidence.claims])
     # Two clients that disagree cannot tell which of them is wrong.
     for number in range(ROUNDS if n > 2 else 0):
-        if stating.any() and use.rate != evidence.use.rate:
-            evidence = Evidence.heard(evidence.panel, use)
-        heat, errors, said = _measured(replace(evidence, use=use), rng)
+        heat, errors, said = _measured(evidence, rng)
         ranked = np.lexsort((np.arange(n), errors)).tolist()
         use = replace(use, copies=tuple(tuple(sorted(g, key=ranked.index)) for g in use.copies))
         weights, rate = heat * use.shares, use.rate
@@ -55,10 +52,13 @@ def weigh_clients(evidence: Evidence, rng: np.random.Generator) -> Evidence:
         use = replace(use, weights=weights, rate=rate)
         if change < 0.02 and (number > 0 or not stating.any()):
             break
+        evidence = replace(evidence, use=use)
+        if rate != given.use.rate:
+            evidence = Evidence.heard(given.panel, use)
     # Mostly every client counts as before: nothing is computed again.
-    if use.rate != evidence.use.rate or (use.weights != evidence.use.weights).any():
-        evidence = Evidence.heard(evidence.panel, use)
-    return evidence.without_single_directions()
+    if use.rate != given.use.rate or (use.weights != given.use.weights).any():
+        given = Evidence.heard(given.panel, use)
+    return given.without_single_directions()
 
 
 def _measured(evidence: Evidence, rng: np.random.Generator) -> FloatArray:
@@ -80,20 +80,8 @@ def _measured(evidence: Evidence, rng: np.random.Generator) -> FloatArray:
             # Evidence for a pair that was too little for the others' order is no contradiction.
             known = claims.says & ((rest[grid] < -1e-6) | theirs | theirs.T)
             wrong = known & ((x > 0) != theirs)
-            # A client may see ancestry below a common ancestor that it lacks: that it differs there
-            # from clients that have the cause does not make it a bad one.
-            excused = lacks_common_cause(order, claims.members) & ~(theirs | theirs.T)
-            use = known & known.T & ~(excused & (np.maximum(x, x.T) > 0))
-            found[:, k] = _heat(x, theirs, rest[grid], use), wrong.sum(), known.sum()
+            found[:, k] = _heat(x, theirs, rest[grid], known & known.T), wrong.sum(), known.sum()
     return found
-
-
-def lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
-    """Pairs of a client's labels with a common ancestor that the client lacks, shape (p, p)."""
-    lacking = np.ones(len(order), dtype=bool)
-    lacking[members] = False
-    above = order[np.ix_(np.flatnonzero(lacking), members)]
-    return np.asarray(boolean_product(above.T, above))
 
 
 def _heat(x: FloatArray, theirs: BoolArray, direct: FloatArray, use: BoolArray) -> float:
