@@ -10,7 +10,7 @@ from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.nullcone.recovery import Recovery
 
-from .readings import read
+from .readings import read, true_lines
 
 MANY = 10**6
 
@@ -35,15 +35,6 @@ def nearly_exact(world, labels=None, n=MANY):
     )
 
 
-def true_lines(world, client, reading):
-    """The unit lines q of the client's labels in the coordinates of the reading, by row."""
-    view = world.view(0)
-    effects = np.linalg.inv(np.eye(world.n_latent) - world.sem.A)[view.nodes]
-    W = reading.targets.white.W
-    q = (W @ view.mixing @ effects).T[[world.node(x) for x in client.labels]]
-    return q / np.linalg.norm(q, axis=1, keepdims=True)
-
-
 def second_of(world, label):
     """The name of the second target; None without one."""
     change = world.off_target(0, label)
@@ -57,7 +48,7 @@ def test_with_many_rows_second_targets_are_named_and_the_lines_are_right_without
         world = unclean(91_000 + seed, strength=strength)
         client = nearly_exact(world)
         reading = read(client)
-        q = true_lines(world, client, reading)
+        q = true_lines(world.truth(0), client.labels, reading.targets.white.W)
         regimes += sum(second_of(world, x) is not None for x in client.labels)
         second = reading.sight.second
         for r in np.flatnonzero(second.found):
