@@ -12,7 +12,6 @@ one. The evidence of a pair is averaged over its readings, with weights from all
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -55,9 +54,7 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
     where a reading does not exist.
     """
     rows = np.arange(len(own))
-    # Readings are few: as many maxima of whole arrays are faster than many of three numbers.
-    best_of_pair = reduce(np.maximum, np.moveaxis(F, 3, 0))
-    choice = (own + best_of_pair.sum(axis=1)).argmax(axis=1).astype(np.intp)
+    choice = (own + F.max(axis=3).sum(axis=1)).argmax(axis=1).astype(np.intp)
     score = own + F[rows[:, None], rows[None, :], :, choice[None, :]].sum(axis=1)
     tie = TIE * (1.0 + float(np.abs(score[rows, choice]).max(initial=0.0)))
     _climb(F, score, choice, tie)
