@@ -167,7 +167,8 @@ def _changes_of(client: Client) -> tuple[literal.Precisions, float]:
         Θ⁽ʲ⁾ − Θ⁽⁰⁾ = L⁻ᵀ [(I + Δ_j)⁻¹ − I] L⁻¹ ,   so   row{Θ⁽ʲ⁾ − Θ⁽⁰⁾} = L⁻ᵀ range(Δ_j) .
 
     The rounding error of Δ is at most about `p·eps·κ·‖I + Δ‖` (see `rounding_size`), and a smaller
-    singular value counts as zero. The spaces of different blocks are orthogonal here, so errors do not accumulate.
+    singular value counts as zero. The spaces of different blocks are orthogonal here, so errors do
+    not accumulate.
     """
     white = client.white
     changes = white.M - np.eye(white.dimension)

@@ -14,10 +14,10 @@ directions that were moved, the correction `H` (symmetric) solves
 by conjugate gradients, and the coordinates become `(I + H)^(−½) x`.
 
 Off the plane of its target, `D_j` is the sampling error of n rows: with `P_j` off the outermost
-eigenvectors, `½ w_D ‖P_j D_j P_j‖²` is about χ² with (p − 1)(p − 2)/2 degrees of freedom. Over these
-it is the regime's *misfit*. If it is above chance in most regimes, rows say less than their number:
-rows of one subject are alike and the subjects are not named, gains drift, or the sensors are not
-linear. All errors then count so many times fewer rows.
+eigenvectors, `½ w_D ‖P_j D_j P_j‖²` is about χ² with (p − 1)(p − 2)/2 degrees of freedom. Over
+these it is the regime's *misfit*. If it is above chance in most regimes, rows say less than their
+number: rows of one subject are alike and the subjects are not named, gains drift, or the sensors
+are not linear. All errors then count so many times fewer rows.
 """
 
 from __future__ import annotations
