@@ -39,19 +39,6 @@ def test_algorithm_4_factors_h_along_the_block_order_as_the_simulation_does(seed
     np.testing.assert_allclose(R, truth.R, atol=1e-6 * np.abs(truth.R).max())
 
 
-def test_algorithm_3_uses_parents_between_singletons_and_takes_the_closure():
-    one = ([("c",), ("b",), ("a",)], {(("c",), ("b",)), (("b",), ("a",)), (("c",), ("a",))})
-    two = ([("d",), ("c",)], {(("d",), ("c",))})
-    assert literal.id_global_causal_order([one, two]) == {
-        ("c", "b"), ("b", "a"), ("c", "a"), ("d", "c"), ("d", "b"), ("d", "a"),
-    }  # fmt: skip
-    through_a_block = (
-        [("u",), ("x", "y"), ("w",)],
-        {(("u",), ("x", "y")), (("x", "y"), ("w",)), (("u",), ("w",))},
-    )
-    assert literal.id_global_causal_order([through_a_block]) == set()
-
-
 def test_line_9_of_algorithm_1_keeps_a_part_of_an_ancestor_that_a_misses():
     # c -> b -> a. Rows of H for b and c are orthogonal, so a's changes involve b alone: 𝒜 = {b}.
     # The row of H for a is not orthogonal to that of c. Blocks and order are right all the same.

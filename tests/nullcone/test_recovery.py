@@ -246,52 +246,6 @@ def test_without_confounding_no_district_has_two_members():
         assert all(len(b) == 1 for b in fragment.blocks)
 
 
-def test_a_regime_that_moves_two_targets_is_refused_and_the_rest_is_kept():
-    world = jc.simulate.random_world(8, 1, 1.0, seed=62_000)
-    client = world.client(0)
-    a, unknown, b, *rest = client.labels
-    # The average of two regimes is what a regime that switches between two targets shows. The
-    # second target has no regime of its own, so its line is not known.
-    both = (client.second_moments(a)[0] + client.second_moments(unknown)[0]) / 2
-    spoilt = jc.Client.from_covariances(
-        "lab",
-        observational=client.control_second_moment(),
-        interventions={a: both} | {x: client.second_moments(x)[0] for x in (b, *rest)},
-        n_samples=50_000,
-        n_latent=8,
-    )
-    recovery = Recovery.of(spoilt)
-    fragment = recovery.fragment()
-    assert fragment.outcome.code == "partial"
-    assert a in fragment.outcome.message
-    assert [(u.label, u.check) for u in recovery.unread] == [(a, "several-targets")]
-    others = [fragment.index(x) for x in (b, *rest)]
-    assert np.isnan(fragment.evidence[fragment.index(a)]).all()
-    ancestor = world.order.restrict((b, *rest)).matrix
-    stated = fragment.evidence[np.ix_(others, others)]
-    sure = np.abs(np.nan_to_num(stated)) > np.log(19)
-    assert sure.sum() > 5
-    assert ((stated > 0) == ancestor)[sure].all()
-
-
-def test_an_intervention_too_weak_to_see_gets_a_finding_and_no_statement():
-    world = jc.simulate.random_world(8, 1, 1.0, seed=63_000)
-    client = world.client(0, 5_000, seed=1)
-    quiet, *rest = client.labels
-    weak = jc.Client.from_covariances(
-        "lab",
-        observational=client.control_second_moment(),
-        interventions={quiet: 1.001 * client.control_second_moment()}
-        | {x: client.second_moments(x)[0] for x in rest},
-        n_samples=5_000,
-    )
-    fragment = jc.recover_fragment(weak)
-    found = [f for f in fragment.findings if f.check == "weak-intervention"]
-    assert [f.regime for f in found] == [quiet]
-    assert found[0].value <= found[0].threshold
-    assert np.isnan(fragment.evidence[fragment.index(quiet)]).all()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

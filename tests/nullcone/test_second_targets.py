@@ -76,8 +76,12 @@ def test_nothing_is_said_about_a_target_and_its_second_one_which_needs_a_regime_
         i, j = fragment.index(label), fragment.index(other)
         assert np.isnan(fragment.bayes.ancestor[:, [i, j], [j, i]]).all()
     label, other = next(iter(told.items()))
-    without = nearly_exact(world, [x for x in client.labels if x != other])
-    assert {u.label: u.check for u in Recovery.of(without).unread}[label] == "several-targets"
+    without = Recovery.of(nearly_exact(world, [x for x in client.labels if x != other]))
+    assert {u.label: u.check for u in without.unread}[label] == "several-targets"
+    refused = without.fragment()
+    assert refused.outcome.code == "partial"
+    assert label in refused.outcome.message
+    assert np.isnan(refused.evidence[refused.index(label)]).all()
 
 
 def test_what_is_said_of_other_pairs_is_right():
