@@ -13,16 +13,16 @@ directions that were moved, the correction `H` (symmetric) solves
 
 by conjugate gradients, and the coordinates become `(I + H)^(−½) x`.
 
-Off the plane of its target, `D_j` is the sampling error of n rows: with `P_j` off the outermost
-eigenvectors, `½ w_D ‖P_j D_j P_j‖²` is about χ² with (p − 1)(p − 2)/2 degrees of freedom. Over
-these it is the regime's *misfit*. If it is above chance in most regimes, rows say less than their
-number: rows of one subject are alike and the subjects are not named, gains drift, or the sensors
-are not linear. All errors then count so many times fewer rows.
+Along all directions but those that targets may have moved, `D_j` is the sampling error of n rows.
+Its squared size there over what is expected is the regime's *misfit*. If it is above chance in most
+regimes, rows say less than their number: rows of one subject are alike and the subjects are not
+named, gains drift, or the sensors are not linear. All errors then count so many times fewer rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
@@ -33,9 +33,16 @@ from jigsaw_crl.client.white import White
 
 __all__ = ["Judged", "excess_spread", "judge", "pool", "spread_edge"]
 
+# In fewer dimensions, the two directions at either end of the spectrum that targets may have moved
+# leave nothing to judge a misfit by.
+FEWEST = 5
 # A misfit below the first number is not worth a line; chance allows so many standard deviations;
 # larger ones are those of a model that does not fit, not of rows that are alike.
 NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
+# Sound clients show this share of the expected misfit: the pooled control fits every regime.
+FITTED = 0.8
+# Numbers in the random matrices behind the null.
+NUMBERS = 500_000
 # Pooling converges linearly with a small factor: H falls by √(p/n) a round. A correction below
 # NEGLIGIBLE of its own sampling error no longer matters, and what the RESIDUAL leaves of it is the
 # next round's.
@@ -54,7 +61,7 @@ class Judged:
     low: FloatArray
     high: FloatArray
     third: FloatArray
-    misfit: FloatArray  # see the module's docstring; NaN in two dimensions
+    misfit: FloatArray  # see the module's docstring; NaN in few dimensions
     edges: FloatArray  # the interval of chance, shape (r, 2)
     several: BoolArray  # more than one target moved
 
@@ -69,10 +76,10 @@ def judge(white: White) -> Judged:
     below, above = beyond(values, edges)
     third = np.maximum(below[:, 1], above[:, 2]) if p > 2 else np.zeros(len(values))
     misfit = np.full(len(values), np.nan)
-    if p > 2 and not white.exact:
+    if p >= FEWEST and not white.exact:
         D = white.rows.M - np.eye(p)
-        rest = np.einsum("rpq,rpq->r", D, D) - ((values[:, [0, 3]] - 1.0) ** 2).sum(axis=1)
-        misfit = white.size * rest / ((p - 1) * (p - 2))
+        bulk = np.einsum("rpq,rpq->r", D, D) - ((values - 1.0) ** 2).sum(axis=1)
+        misfit = white.size * bulk / _null(p)[0]
     return Judged(below[:, 0], above[:, 3], third, misfit, edges, third > CLEARLY)
 
 
@@ -80,15 +87,26 @@ def excess_spread(judged: Judged, p: int) -> float:
     """How many times the error of independent rows most regimes show; 1 if that may be chance."""
     value = float(np.median(judged.misfit))
     excess = value < MOST and value > spread_edge(p, len(judged.misfit))
-    return value if excess else 1.0
+    return value / FITTED if excess else 1.0
 
 
 def spread_edge(p: int, regimes: int) -> float:
     """The median misfit that chance allows in p dimensions."""
-    # A χ² with f degrees of freedom over f has the variance 2/f, and the median of r numbers varies
-    # by 1.25 of their mean's error.
-    deviation = 1.25 * np.sqrt(4.0 / ((p - 1) * (p - 2)) / regimes)
-    return max(NOTICEABLE, 1.0 + DEVIATIONS * float(deviation))
+    # The median of r numbers varies by 1.25 of their mean's error.
+    return max(NOTICEABLE, 1.0 + DEVIATIONS * 1.25 * _null(p)[1] / float(np.sqrt(regimes)))
+
+
+@lru_cache(maxsize=64)
+def _null(p: int) -> tuple[float, float]:
+    """Mean and relative standard deviation of the misfit's sum, for errors of variance 1.
+
+    A target takes one direction at either end, so that of p − 2 others the outermost are left out.
+    """
+    draws = int(np.clip(NUMBERS // p**2, 60, 3000))
+    A = np.random.default_rng(p).normal(size=(draws, p - 2, p - 2))
+    values = np.linalg.eigvalsh((A + A.mT) / np.sqrt(2.0))
+    bulk = np.sum(values[:, 1:-1] ** 2, axis=1)
+    return float(bulk.mean()), float(bulk.std() / bulk.mean())
 
 
 def pool(white: White) -> tuple[White, Judged]:
