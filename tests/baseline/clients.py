@@ -107,10 +107,10 @@ def literally(client, tau=0.05):
     return jc.Fragment(client.name, "paper", client.labels, blocks, order, basis=Q[places])
 
 
-def recovered(world, recover):
-    """Fragments of exact moments and truths of all clients of a world."""
+def recovered(world, recover, rows=None):
+    """Fragments (of exact moments by default) and truths of all clients of a world."""
     clients = range(world.n_clients)
-    return [recover(world.client(k)) for k in clients], [world.truth(k) for k in clients]
+    return [recover(world.client(k, rows)) for k in clients], [world.truth(k) for k in clients]
 
 
 def assert_blocks_are_true(fragment, truth):

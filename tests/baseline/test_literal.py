@@ -22,23 +22,6 @@ from .clients import (
 )
 
 
-def chain(edge=0.8):
-    """Precisions of a system cause → effect with H = I, and an intervention on each."""
-
-    def theta(a, s1, s2):
-        IA = np.array([[1.0, -a], [0.0, 1.0]])
-        return IA.T @ np.diag([1 / s1, 1 / s2]) @ IA
-
-    return {0: theta(edge, 1, 1), "effect": theta(edge + 2, 3, 1), "cause": theta(edge, 1, 4)}
-
-
-def test_algorithm_2_finds_cause_and_effect_in_two_precisions():
-    blocks, prec, Q = literal.id_block_causal_order(chain())
-    assert blocks == [("effect",), ("cause",)]  # the newest block first
-    assert prec == {(("effect",), ("cause",))}  # the cause is the ancestor
-    np.testing.assert_allclose(np.abs(Q), np.eye(2), atol=1e-12)
-
-
 @given(SEEDS)
 def test_theorem_1_holds_for_exact_moments_of_random_clients(seed):
     client, truth = clear_client(seed)
@@ -54,19 +37,6 @@ def test_algorithm_4_factors_h_along_the_block_order_as_the_simulation_does(seed
     np.testing.assert_allclose(R @ Q, truth.H, atol=1e-9 * np.abs(truth.H).max())
     np.testing.assert_allclose(Q, truth.Q, atol=1e-6)
     np.testing.assert_allclose(R, truth.R, atol=1e-6 * np.abs(truth.R).max())
-
-
-def test_algorithm_3_uses_parents_between_singletons_and_takes_the_closure():
-    one = ([("c",), ("b",), ("a",)], {(("c",), ("b",)), (("b",), ("a",)), (("c",), ("a",))})
-    two = ([("d",), ("c",)], {(("d",), ("c",))})
-    assert literal.id_global_causal_order([one, two]) == {
-        ("c", "b"), ("b", "a"), ("c", "a"), ("d", "c"), ("d", "b"), ("d", "a"),
-    }  # fmt: skip
-    through_a_block = (
-        [("u",), ("x", "y"), ("w",)],
-        {(("u",), ("x", "y")), (("x", "y"), ("w",)), (("u",), ("w",))},
-    )
-    assert literal.id_global_causal_order([through_a_block]) == set()
 
 
 def test_line_9_of_algorithm_1_keeps_a_part_of_an_ancestor_that_a_misses():

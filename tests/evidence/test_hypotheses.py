@@ -23,13 +23,6 @@ def test_the_table_prints_as_its_docstring_says():
     assert len(str(HYPOTHESES).splitlines()) == len(HYPOTHESES.components)
 
 
-def test_the_mirror_of_a_mirror_is_the_row_itself():
-    for row, other in zip(HYPOTHESES.rows, HYPOTHESES.mirror, strict=True):
-        if row.meaning in ("ancestor", "descendant"):
-            assert HYPOTHESES.rows[other].components == row.mirrored().components
-        assert HYPOTHESES.mirror[other] == HYPOTHESES.rows.index(row)
-
-
 @pytest.mark.parametrize("table", [HYPOTHESES, HYPOTHESES.plus(ancestor("another", 0.02))])
 def test_each_meaning_has_a_quarter_of_the_prior(table):
     for meaning in ("unrelated", "ancestor", "descendant", "district"):

@@ -61,16 +61,6 @@ def test_factors_by_label_agree_with_the_specification(table):
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_an_ancestor_is_impossible_in_readings_without_a_second_direction():
-    statistics, sizes, weight = random_pairs(np.random.default_rng(9), 4)
-    statistics.free[:, :, 1] = False
-    rows = mixture.densities(statistics, HYPOTHESES, sizes)
-    assert np.isneginf(rows[:, :, HYPOTHESES.where("ancestor")]).all()
-    factors = mixture.by_label(statistics, rows, weight, HYPOTHESES, np.arange(4), 4)
-    above = np.triu_indices(4, 1)
-    assert (factors[HYPOTHESES.where("ancestor")][:, above[0], above[1]] < -1_000).all()
-
-
 def test_swapping_the_two_targets_mirrors_every_hypothesis():
     statistics, sizes, weight = random_pairs(np.random.default_rng(3), 6)
     swap = [0, 2, 1]

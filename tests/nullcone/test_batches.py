@@ -9,7 +9,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 
 
-def scores(batches: Batches | None, worlds: int = 3) -> tuple[np.ndarray, int, float]:
+def scores(batches: Batches | None, worlds: int = 6) -> tuple[np.ndarray, int, float]:
     """E1 of each world, and over all: wrong "yes", and the share of pairs decided."""
     values, wrong, decided = [], 0, []
     for seed in range(76_000, 76_000 + worlds):

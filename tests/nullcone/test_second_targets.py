@@ -10,7 +10,7 @@ from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.nullcone.recovery import Recovery
 
-from .readings import read
+from .readings import read, true_lines
 
 MANY = 10**6
 
@@ -35,15 +35,6 @@ def nearly_exact(world, labels=None, n=MANY):
     )
 
 
-def true_lines(world, client, reading):
-    """The unit lines q of the client's labels in the coordinates of the reading, by row."""
-    view = world.view(0)
-    effects = np.linalg.inv(np.eye(world.n_latent) - world.sem.A)[view.nodes]
-    W = reading.targets.white.W
-    q = (W @ view.mixing @ effects).T[[world.node(x) for x in client.labels]]
-    return q / np.linalg.norm(q, axis=1, keepdims=True)
-
-
 def second_of(world, label):
     """The name of the second target; None without one."""
     change = world.off_target(0, label)
@@ -57,7 +48,7 @@ def test_with_many_rows_second_targets_are_named_and_the_lines_are_right_without
         world = unclean(91_000 + seed, strength=strength)
         client = nearly_exact(world)
         reading = read(client)
-        q = true_lines(world, client, reading)
+        q = true_lines(world.truth(0), client.labels, reading.targets.white.W)
         regimes += sum(second_of(world, x) is not None for x in client.labels)
         second = reading.sight.second
         for r in np.flatnonzero(second.found):
@@ -71,20 +62,26 @@ def test_with_many_rows_second_targets_are_named_and_the_lines_are_right_without
 
 
 def test_a_clean_client_has_no_second_targets():
-    world = jc.simulate.random_world(8, 1, 1.0, 91_100)
-    reading = read(world.client(0, 5_000, seed=1))
-    assert not reading.sight.second.found.any()
+    client = jc.simulate.random_world(8, 1, 1.0, 91_100).client(0, 5_000, seed=1)
+    assert not read(client).sight.second.found.any()
 
 
-def test_nothing_is_said_about_a_target_and_its_second_one():
+def test_nothing_is_said_about_a_target_and_its_second_one_which_needs_a_regime_of_its_own():
     world = unclean(91_000)
-    recovery = Recovery.of(nearly_exact(world))
-    told = [(u.label, u.other) for u in recovery.unread if u.check == "off-target"]
-    assert told
+    client = nearly_exact(world)
+    recovery = Recovery.of(client)
+    told = {u.label: u.other for u in recovery.unread if u.check == "off-target"}
     fragment = recovery.fragment()
-    for label, other in told:
+    for label, other in told.items():
         i, j = fragment.index(label), fragment.index(other)
         assert np.isnan(fragment.bayes.ancestor[:, [i, j], [j, i]]).all()
+    label, other = next(iter(told.items()))
+    without = Recovery.of(nearly_exact(world, [x for x in client.labels if x != other]))
+    assert {u.label: u.check for u in without.unread}[label] == "several-targets"
+    refused = without.fragment()
+    assert refused.outcome.code == "partial"
+    assert label in refused.outcome.message
+    assert np.isnan(refused.evidence[refused.index(label)]).all()
 
 
 def test_what_is_said_of_other_pairs_is_right():
@@ -101,15 +98,6 @@ def test_what_is_said_of_other_pairs_is_right():
     assert wrong <= 0.01 * said
 
 
-def test_a_second_target_without_a_regime_of_its_own_is_not_known():
-    world = unclean(91_000)
-    client = nearly_exact(world)
-    label = next(u.label for u in Recovery.of(client).unread if u.check == "off-target")
-    kept = [x for x in client.labels if x != second_of(world, label)]
-    told = {u.label: u.check for u in Recovery.of(nearly_exact(world, kept)).unread}
-    assert told.get(label) == "several-targets"
-
-
 def test_an_intervention_with_a_second_target_counts_as_soft():
     world = unclean(91_300, kind="hard-replace", shift=1.0)
     client = nearly_exact(world)
@@ -120,26 +108,20 @@ def test_an_intervention_with_a_second_target_counts_as_soft():
     assert not reading.hard[second].any()
 
 
-def test_rows_with_second_targets_are_used_and_the_findings_name_the_other_label():
-    world = unclean(91_000)
-    fragment = jc.recover_fragment(world.client(0, 20_000, seed=2))
-    found = [f for f in fragment.findings if f.check == "off-target"]
-    assert found
-    for f in found:
-        assert repr(second_of(world, f.regime)) in f.message
-        assert f.severity == "warning"
-
-
-def test_a_finding_about_several_targets_has_the_number_that_was_measured():
+def test_findings_name_the_second_target_and_have_the_number_that_was_measured():
     names, values = {"off-target", "several-targets", "unclear-regime"}, []
     for seed in range(3):
-        client = unclean(seed, strength=1.0).client(0, 10_000, seed=seed)
+        world = unclean(seed, strength=1.0)
+        client = world.client(0, 10_000, seed=seed)
         third = Recovery.of(client).reading.sight.judged.third.tolist()
         of_label = dict(zip(client.labels, third, strict=True))
         for f in jc.recover_fragment(client).findings:
             if f.check in names:
                 values.append(f.value)
                 assert f.value == pytest.approx(of_label[f.regime], abs=1e-3)
+            if f.check == "off-target":
+                assert repr(second_of(world, f.regime)) in f.message
+                assert f.severity == "warning"
     assert max(values) > 3
 
 

@@ -21,18 +21,21 @@ def test_independent_rows_show_no_excess(n, noise):
     assert all(reading(seed, n, noise=noise).sight.spread == 1 for seed in range(4))
 
 
-@pytest.mark.parametrize("r", [0.5])
-def test_rows_of_unnamed_subjects_count_for_about_as_few_as_they_are_worth(r):
-    worth = 1 + 19 * r**2
-    found = [reading(s, 10_000, departures=(f"subjects={r}x20",)).sight.spread for s in range(5)]
-    assert 0.6 * worth < np.median(found) < 1.5 * worth
-
-
-@pytest.mark.parametrize(("departures", "seen"), [((), False), (("subjects=0.5x20",), True)])
-def test_many_latents_show_it_too(departures, seen):
-    # In many dimensions the outermost eigenvalues are known approximately.
-    client = jc.simulate.random_world(45, 1, 1.0, 95_100).client(0, 2_000, departures=departures)
-    assert (read(client).sight.spread > 2) == seen
+@pytest.mark.parametrize("labels", [5, 12, 45])
+def test_rows_of_unnamed_subjects_count_for_about_as_few_as_they_are_worth(labels):
+    worth = 1 + 19 * 0.5**2
+    found = []
+    for seed in range(5 if labels < 45 else 1):
+        world = jc.simulate.random_world(labels, 1, 1.0, 95_000 + seed)
+        rows = 10_000 if labels < 45 else 2_000
+        clean, alike = (
+            read(world.client(0, rows, seed=seed, departures=departures)).sight.spread
+            for departures in ((), ("subjects=0.5x20",))
+        )
+        assert clean == 1
+        found.append(alike)
+    if labels > 5:  # few directions say little about the rows
+        assert 0.6 * worth < np.median(found) < 1.5 * worth
 
 
 def test_the_finding_names_the_reasons_and_regimes_are_not_said_to_have_several_targets():

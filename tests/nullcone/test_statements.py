@@ -13,6 +13,8 @@ from jigsaw_crl.nullcone import Recovery
 from jigsaw_crl.nullcone.district import Lines, inside
 from jigsaw_crl.nullcone.structure import decide
 
+from .readings import true_lines
+
 
 # An ancestor six spouses away shows below rounding; the pairs do not settle which of two lines
 # carries a label's noise; a weak second direction leaves a line uncertain by a million times
@@ -123,11 +125,7 @@ def test_the_bound_of_a_line_exceeds_its_error():
 
 def off_truth(world, k, recovery, unit):
     """How far the better of each label's lines is from its q."""
-    truth = world.truth(k)
-    effects = np.linalg.inv(np.eye(len(truth.labels)) - truth.marginal.A)
-    whiten = recovery.reading.targets.white.W
-    q = (whiten @ truth.mixing @ effects).T[[truth.labels.index(x) for x in recovery.labels]]
-    q /= np.linalg.norm(q, axis=1, keepdims=True)
+    q = true_lines(world.truth(k), recovery.labels, recovery.reading.targets.white.W)
     along = np.einsum("rsp,rp->rs", unit, q)
     best = np.abs(along).argmax(axis=1)
     rows = np.arange(len(q))

@@ -14,14 +14,8 @@ from jigsaw_crl.nullcone.structure import decide, joined_by_others
 def evidence(district, ancestor=-5.0):
     """Factors of labels without single directions, all pairs alike in what is not given."""
     p = len(district)
-    return BayesFactors(
-        scales=(0.5, 0.08),
-        ancestor=np.broadcast_to(ancestor, (2, p, p)).copy(),
-        district=np.array(district, dtype=float),
-        lean=np.zeros((p, p)),
-        single=(False,) * p,
-        settled=np.zeros((p, p), dtype=bool),
-    )
+    factors = np.broadcast_to(ancestor, (2, p, p)).copy()
+    return BayesFactors((0.5, 0.08), factors, np.array(district, dtype=float))
 
 
 def test_one_pair_that_looks_like_a_district_by_chance_does_not_join_two_districts():

@@ -23,6 +23,7 @@ from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.dissent import (
     Falls,
     differing_labels,
+    opposed,
     pairs_apart,
     with_witnesses,
 )
@@ -306,6 +307,7 @@ def _by_evidence(
         probability,
         log_factor,
         chains=draws.chains,
+        opposed=opposed(said, probability),
         room=bounds.room(options.smallest_effect),
         size_matters=options.smallest_effect is not None,
         known=panel.known,

@@ -308,6 +308,7 @@ def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
 DOUBTS = {
     Why.DISPUTED: "the chains that sample orders disagree on this pair: one alone would decide it, "
     "another would not",
+    Why.OPPOSED: "one client clearly says the opposite of what the others say together",
     Why.FEW: "it would rest on too few clients: {asked} are asked for",
     Why.LARGE: "effects {possible} are possible, and effects above {matters:g} matter",
     Why.PRIOR: "the probability is {extreme}; {verdict} needs a log Bayes factor of {least} (here "

@@ -87,9 +87,9 @@ def recover_fragment(
         )
     search, unfit = BranchAndBound(Budget(int(budget))), ""
     if client.is_population:
-        Theta, to_features, tau = _changes_of(client)
-        I, prec, white = literal.id_block_causal_order_fs(Theta, tau, search)
-        Q, unfit = _rows(I, prec, white @ to_features.T), _unfit(I, Theta, tau)
+        Theta, tau = _changes_of(client)
+        I, prec, rows = literal.id_block_causal_order_fs(Theta, tau, search)
+        Q, unfit = _rows(I, prec, rows @ client.white.W), _unfit(I, Theta, tau)
     else:
         Theta, U = precisions_of(client)
         I, prec, Q = literal.id_block_causal_order_fs(Theta, tau, search)
@@ -156,43 +156,35 @@ def _unfit(I: Sequence[Block], Theta: literal.Precisions, tau: float) -> str:
     return ""
 
 
-def _changes_of(client: Client) -> tuple[literal.Precisions, FloatArray, float]:
+def _changes_of(client: Client) -> tuple[literal.Precisions, float]:
     """The row spaces of Θ⁽ʲ⁾ − Θ⁽⁰⁾ of a client with exact moments, in whitened coordinates.
 
-    For each label the projector onto it (zeros under the key 0), what maps a whitened vector to a
-    functional of X, and τ, the share of the singular values that rounding may hold.
+    For each label the projector onto it (zeros under the key 0), and τ, the share of the singular
+    values that rounding may hold.
 
     In coordinates whitened by the control, `C₀ = L Lᵀ`, with `Δ_j = L⁻¹ C_j L⁻ᵀ − I`,
 
         Θ⁽ʲ⁾ − Θ⁽⁰⁾ = L⁻ᵀ [(I + Δ_j)⁻¹ − I] L⁻¹ ,   so   row{Θ⁽ʲ⁾ − Θ⁽⁰⁾} = L⁻ᵀ range(Δ_j) .
 
-    The rounding error of Δ is at most about `d·eps·κ·‖I + Δ‖`, and a smaller singular value counts
-    as zero. The spaces of different blocks are orthogonal here, so errors do not accumulate.
+    The rounding error of Δ is at most about `p·eps·κ·‖I + Δ‖` (see `rounding_size`), and a smaller
+    singular value counts as zero. The spaces of different blocks are orthogonal here, so errors do
+    not accumulate.
     """
-    p = client.n_latent
-    values, vectors = np.linalg.eigh(client.control_second_moment())
-    scale = values[-p:]
-    to_features = vectors[:, -p:] / np.sqrt(scale)
-    # Each change is symmetric, so the right singular vectors span its range; several strengths of
-    # one label share the target's own direction and add one direction each.
-    factors = {
-        label: np.linalg.svd(
-            np.concatenate(
-                [to_features.T @ C @ to_features - np.eye(p) for C in client.second_moments(label)]
-            )
-        )[1:]
-        for label in client.labels
-    }
-    size = max(1.0, *(float(s[0]) for s, _ in factors.values()))
-    rounding = len(values) * float(np.finfo(np.float64).eps * scale[-1] / scale[0]) * size
-    Theta: dict[str | int, FloatArray] = {0: np.zeros((p, p))}
+    white = client.white
+    changes = white.M - np.eye(white.dimension)
+    size = max(1.0, float(np.abs(changes).max()))
+    rounding = size / float(np.sqrt(white.n_control))
+    Theta: dict[str | int, FloatArray] = {0: np.zeros_like(changes[0])}
     smallest = 1.0
-    for label, (s, right) in factors.items():
+    for place, label in enumerate(client.labels):
+        # Each change is symmetric, so the right singular vectors span its range; several strengths
+        # of one label share the target's own direction and add one direction each.
+        _, s, right = np.linalg.svd(np.concatenate(changes[white.owner == place]))
         real = s > rounding
         smallest = min(smallest, *s[real].tolist(), 1.0)
         Theta[label] = right[: len(s)][real].T @ right[: len(s)][real]
     # A singular vector of size s is off by rounding/s (Wedin).
-    return Theta, to_features, min(rounding / smallest, 0.5)
+    return Theta, min(rounding / smallest, 0.5)
 
 
 def _rows(I: Sequence[Block], prec: literal.Order, spaces: FloatArray) -> FloatArray:

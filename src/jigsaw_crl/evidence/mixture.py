@@ -96,7 +96,8 @@ def densities(
         each = _log_normals(s.values[at].T, s.covariance[at].T, used, scales[own].T)
         each[:1] = _log_normals(m.values[at].T, m.covariance[at].T, used, scales[own, :1].T)
         each = each - each[0] + log_weights[own].T
-        found = np.array([_log_sum(each[owner == h]) for h in range(len(hypotheses.rows))])
+        parts = (each[owner == h] for h in range(len(hypotheses.rows)))
+        found = np.array([np.logaddexp.reduce(part) for part in parts])
         found[~(free[:, None] | ~hypotheses.free).all(axis=2).T] = -np.inf
         rows[at] = found.T
     return rows
@@ -105,7 +106,7 @@ def densities(
 def in_all(rows: FloatArray, hypotheses: Hypotheses) -> FloatArray:
     """Log density of all hypotheses together, with their priors, shape (k, n_readings)."""
     with np.errstate(divide="ignore"):
-        return _log_sum(rows.T + np.log(hypotheses.priors)[:, None, None]).T
+        return np.asarray(np.logaddexp.reduce(rows.T + np.log(hypotheses.priors)[:, None, None]).T)
 
 
 def _log_normals(g: FloatArray, C: FloatArray, used: BoolArray, scales: FloatArray) -> FloatArray:
@@ -129,14 +130,6 @@ def _log_normals(g: FloatArray, C: FloatArray, used: BoolArray, scales: FloatArr
     return np.asarray(-0.5 * (np.log(det) + quad / det))
 
 
-def _log_sum(x: FloatArray) -> FloatArray:
-    """`log Σ exp` along the first axis; −inf where there is nothing."""
-    most = x.max(axis=0, initial=-np.inf)
-    most[most == -np.inf] = 0.0
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(x - most).sum(axis=0)) + most)
-
-
 def by_label(
     statistics: Statistics,
     rows: FloatArray,
@@ -158,9 +151,9 @@ def by_label(
     logs = np.empty((len(each), len(s.first)))
     for h, needs in enumerate(hypotheses.free):
         possible = np.where((s.free | ~needs).all(axis=2).T, weight, -np.inf)
-        share = _log_sum(possible)
+        share = np.logaddexp.reduce(possible)
         share[share == -np.inf] = 0.0
-        logs[h] = _log_sum(each[h] + possible) - share
+        logs[h] = np.logaddexp.reduce(each[h] + possible) - share
     # Taken against the best hypothesis and floored, the small differences between those that fit
     # survive the division by the first.
     logs = np.maximum(logs - logs.max(axis=0), -CERTAIN)

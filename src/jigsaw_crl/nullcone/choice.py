@@ -6,20 +6,17 @@ evidence of a pair under readings s and t, and `own_i[s]` that of the regime its
 `s_i = argmax_s (own_i[s] + Σ_j max_t F_ij[s, t])`. Then each regime is held at each of its other
 readings while the others follow. If that fits better it is taken, and otherwise the loss is how
 sure the reading is: two lines that were exchanged together lose little together and much one by
-one. Where the choice is close, the evidence of a pair is averaged over its readings, with weights
-from all the other pairs, and over the choices found when a regime was held (*modes*): if a cause is
-not seen, any of its effects can pass for it, and which one does changes several readings at once.
+one. The evidence of a pair is averaged over its readings, with weights from all the other pairs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.nullcone.readings import IMPOSSIBLE, NEGLIGIBLE
+from jigsaw_crl.nullcone.readings import IMPOSSIBLE
 
 __all__ = ["Choice", "choose_readings"]
 
@@ -35,9 +32,8 @@ class Choice:
     # By how much the log evidence falls if a regime takes its next best reading and the others
     # follow; ∞ where there is no other.
     margin: FloatArray
-    # The choice itself, and others: their evidence beyond it, at most 0, the readings, and for each
-    # regime and reading the evidence of it and its pairs when the others keep theirs, shape (r, s).
-    modes: tuple[tuple[float, IntArray, FloatArray], ...]
+    # The evidence of each regime's readings and of its pairs when the others keep theirs, (r, s).
+    score: FloatArray
 
     def log_weight(self, F: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
         """Log weight of the readings (s, t) of each pair from all other pairs, shape (k, s · s).
@@ -45,17 +41,10 @@ class Choice:
         The pair's own evidence is left out, so that it can be combined with these weights to
         average a hypothesis over the readings.
         """
-        rows, s = np.arange(len(i)), F.shape[2]
-        weight = np.full((len(i), s, s), -np.inf)
-        for gain, reading, score in self.modes:
-            own_i = score[i] - F[i, j, :, reading[j]]
-            own_j = score[j] - F[i, j, reading[i], :]
-            # What the mode is worth without the two regimes.
-            rest = gain - own_i[rows, reading[i]] - score[j, reading[j]]
-            part = rest[:, None, None] + own_i[:, :, None] + own_j[:, None, :]
-            weight = np.logaddexp(weight, part)
-        weight -= weight.max(axis=(1, 2), keepdims=True, initial=-np.inf)
-        return weight.reshape(len(i), s * s)
+        own_i = self.score[i] - F[i, j, :, self.reading[j]]
+        own_j = self.score[j] - F[i, j, self.reading[i], :]
+        weight = own_i[:, :, None] + own_j[:, None, :]
+        return np.asarray(weight.reshape(len(i), F.shape[2] * F.shape[3]))
 
 
 def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
@@ -65,14 +54,11 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
     where a reading does not exist.
     """
     rows = np.arange(len(own))
-    # Readings are few: as many maxima of whole arrays are faster than many of three numbers.
-    best_of_pair = reduce(np.maximum, np.moveaxis(F, 3, 0))
-    choice = (own + best_of_pair.sum(axis=1)).argmax(axis=1).astype(np.intp)
+    choice = (own + F.max(axis=3).sum(axis=1)).argmax(axis=1).astype(np.intp)
     score = own + F[rows[:, None], rows[None, :], :, choice[None, :]].sum(axis=1)
     tie = TIE * (1.0 + float(np.abs(score[rows, choice]).max(initial=0.0)))
     _climb(F, score, choice, tie)
     margin = np.full(len(own), np.inf)
-    modes: dict[bytes, tuple[float, IntArray, FloatArray]] = {}
     # Every improvement starts the round again; there are few.
     waiting = [(i, s) for i, s in np.argwhere(own > 0.5 * IMPOSSIBLE).tolist()]
     k = 0
@@ -86,13 +72,10 @@ def choose_readings(F: FloatArray, own: FloatArray) -> Choice:
         if gain > tie:
             choice, score, k = other, its, 0
             margin[:] = np.inf
-            modes.clear()
         else:
             changed = other != choice
             margin[changed] = np.minimum(margin[changed], max(-gain, 0.0))
-            if gain > -NEGLIGIBLE and changed.sum() > 1:
-                modes[other.tobytes()] = gain, other, its
-    return Choice(choice, margin, ((0.0, choice, score), *modes.values()))
+    return Choice(choice, margin, score)
 
 
 def _climb(F: FloatArray, score: FloatArray, choice: IntArray, tie: float, held: int = -1) -> float:

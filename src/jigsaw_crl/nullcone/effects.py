@@ -44,8 +44,6 @@ __all__ = [
 LEAD = 4.0
 # Size of a shift of exact moments from which it says in which direction the target moved.
 SHIFTED_EXACTLY = 1e-6
-# Effects in both directions are clear from so many standard errors.
-BOTH_WAYS = 4.0
 # The fifth vector of the basis of a pair, beside those of `delta`: the shift of j's mean.
 D_J = C_J + 1
 
@@ -208,7 +206,7 @@ def read_claimed(
         # Exact moments carry rounding errors only.
         z.append(np.abs(value) / np.maximum(error, SHIFTED_EXACTLY if reading.exact else 0.0))
     least: FloatArray = np.minimum(z[0], z[1])
-    threshold = max(-float(ndtri(FALSE_ALARM / (2 * max(len(least), 1)))), BOTH_WAYS)
+    threshold = -float(ndtri(FALSE_ALARM / (2 * max(len(least), 1))))
     wrong = np.zeros(len(labels), dtype=bool)
     notes = {}
     while (both := (least > threshold) & ~wrong[i] & ~wrong[j]).any():

@@ -31,7 +31,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges
 from jigsaw_crl.client.white import White
 
-__all__ = ["SMALLEST", "Judged", "excess_spread", "judge", "pool", "spread_edge"]
+__all__ = ["Judged", "excess_spread", "judge", "pool", "spread_edge"]
 
 # In fewer dimensions, the two directions at either end of the spectrum that targets may have moved
 # leave nothing to judge a misfit by.

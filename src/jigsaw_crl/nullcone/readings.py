@@ -59,7 +59,7 @@ OCCAM = 1.6
 # Mean shifts are used if their χ² off the lines is at most this many times its expectation.
 MISFIT = 2.0
 # Where nothing holds a line, the rotation that noise leaves open is a quarter of its largest size.
-OPEN_SHARE = 0.25
+ROTATION = 0.25
 # An unseen c is taken to have this share of the lower quartile of the seen ones; where noise alone
 # shows more than that, nothing is known about c.
 UNSEEN = 0.5
@@ -184,7 +184,7 @@ def _describe(span: Span, white: White, w_mean: FloatArray) -> Readings:
     loose = np.minimum(edge, turned)
     null = loose + free * np.maximum(own, 1.0) * spread
     signal = np.sqrt(np.maximum(np.einsum("rsp,rsp->rs", c, c) ** 2 - null**2, 0.0))
-    bound = np.maximum(wD * (OPEN_SHARE * loose - signal), 0.0)
+    bound = np.maximum(wD * (ROTATION * loose - signal), 0.0)
     precision = wd * m2 + wD * signal + bound
     by_variance = wD[:, 0] * lam[:, ZERO] ** 2 / own[:, ZERO] - free
     precision[:, ZERO] = wd[:, 0] * m2[:, ZERO] + np.maximum(by_variance, 0.0)

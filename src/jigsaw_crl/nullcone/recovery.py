@@ -249,18 +249,16 @@ class Recovery:
 
     def _groups(self, structure: Structure) -> dict[str, Any]:
         """Blocks, their order and districts as fields of a fragment."""
-        names = np.array(self.labels, dtype=object)
-
-        def sets(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
-            return tuple(frozenset(names[g].tolist()) for g in groups)
-
-        blocks = sets(structure.blocks)
+        blocks, districts = (
+            tuple(frozenset(self.labels[i] for i in group) for group in groups)
+            for groups in (structure.blocks, structure.districts)
+        )
         first = [b[0] for b in structure.blocks]
         above = (structure.reach & ~structure.reach.T)[np.ix_(first, first)]
         return {
             "blocks": blocks,
             "block_order": PartialOrder.from_matrix(blocks, above),
-            "districts": sets(structure.districts),
+            "districts": districts,
         }
 
     @cached_property

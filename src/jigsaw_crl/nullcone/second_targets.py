@@ -41,8 +41,6 @@ __all__ = ["Second", "second_targets"]
 TURNS = 8
 # Two lines are one explanation if their cosine exceeds this.
 SAME = 0.9
-# Standard deviation of the cosine of two lines that may share a district.
-LEAN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,23 +88,16 @@ class Second:
     def widened(self, statistics: Statistics, targets: Readings) -> Statistics:
         """The statistics, with the error of what is not known along the second targets.
 
-        c is free along v, with its own size, and so is the line if the two share a district.
+        c is free along v, with its own size.
         """
         if not self.found.any():
             return statistics
         covariance = statistics.covariance.copy()
-        shape = len(covariance), READINGS, READINGS
+        s, t = np.divmod(np.arange(READINGS**2), READINGS)
         first, second = statistics.first, statistics.second
-        for own, other, at, axis in ((second, first, 1, 2), (first, second, 2, 1)):
-            v = self.line[own][:, None]
-            u, c = (
-                np.broadcast_to(np.expand_dims((x[other] * v).sum(axis=2), axis), shape)
-                for x in (targets.u, targets.c)
-            )
-            u, c = (x.reshape(covariance.shape[:2]) for x in (u, c))
-            covariance[:, :, at, at] += (targets.size[own][:, None] * u) ** 2
-            covariance[:, :, 0, 0] += (LEAN * u) ** 2
-            covariance[:, :, 3 - at, 3 - at] += (LEAN * c) ** 2
+        for own, other, at, slot in ((second, first, 1, s), (first, second, 2, t)):
+            along = np.einsum("ksp,kp->ks", targets.u[other], self.line[own])[:, slot]
+            covariance[:, :, at, at] += (targets.size[own][:, None] * along) ** 2
         return replace(statistics, covariance=covariance)
 
 
@@ -168,13 +159,9 @@ class _Moved:
     def best(self, lines: FloatArray, unknown: BoolArray, *, sure: bool) -> int | None:
         """The line that explains the regime best, if one does.
 
-        Parameters
-        ----------
-        lines : array, shape (m, p)
-        unknown : array of bool, shape (m,)
-            Those that may belong to the second target of their own regime.
-        sure : bool
-            Only one that leaves no third direction, and that no other line explains as well.
+        Of lines of shape (m, p), those that are `unknown` may belong to the second target of their
+        own regime. If `sure`, only one that leaves no third direction, and that no other line
+        explains as well.
         """
         a = lines @ self.V.T
         # A matrix with the eigenvalues of the rest of D without each line, shape (m, k, k).
