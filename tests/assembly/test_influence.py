@@ -190,7 +190,7 @@ def about(name, rng, **said):
         # Then x is above d as well as a, and all honest sites say that neither is.
         ({"am": 9, "xm": 9, "md": 1, "ad": -3, "xd": -3}, {"md": 9}, ("m", "d"), 4, OPEN),
         # Honest sites say a → m and m → d, and see the effect of a on d by chance only.
-        ({"am": 9, "md": 5, "ad": -1}, {"md": -9, "ad": -9}, ("a", "d"), 5, 1),
+        ({"am": 9, "md": 3.5, "ad": -1}, {"md": -9, "ad": -9}, ("a", "d"), 5, 1),
         ({"am": 5, "md": 5, "ad": -1.5}, {"am": -9, "md": -9, "ad": -9}, ("a", "d"), 5, 1),
     ],
 )

@@ -96,7 +96,7 @@ def test_labels_that_move_alone_sample_the_enumerated_posterior():
     # No bridges, and so few flips that moves of labels do most of the work.
     weights, p = any_weights(np.random.default_rng(5), 5, 1.5), 5
     start, none = np.zeros((p, p), dtype=bool), np.zeros((p, p), dtype=bool)
-    chain = Chains.at([start], weights, np.random.default_rng(6), none, [weights.score(start)])
+    chain = Chains.at([start], weights, np.random.default_rng(6), none)
     _, (counts,), _ = chain.walk(60_000, flips=2)
     np.testing.assert_allclose(counts / 60_000, exact_marginals(weights), atol=0.02)
     assert chain.score[0] == pytest.approx(weights.score(chain.matrices()[0]), abs=1e-6)
@@ -112,7 +112,7 @@ def test_a_label_on_the_wrong_side_of_several_others_comes_to_the_right_one():
     start = np.zeros((p, p), dtype=bool)
     start[:6, :6] = np.triu(np.ones((6, 6), dtype=bool), 1)
     start[6, :6] = True
-    weights, none = Weights.of(log_factor), np.zeros((p, p), dtype=bool)
+    weights, none = plain(log_factor), np.zeros((p, p), dtype=bool)
     chains = Chains.at([start] * 4, weights, np.random.default_rng(0), none)
     chains.walk(100)
     for matrix in chains.matrices():

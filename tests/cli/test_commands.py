@@ -90,7 +90,7 @@ def test_recover_names_the_open_pairs_of_the_best_guess(tmp_path, capsys):
     guessed = order.best_guess().pairs() - order.pairs()
     (line,) = [x for x in out.splitlines() if "best guess" in x]
     for a, d in guessed:
-        assert f"{a} → {d} ({order.probability(a, d):.2f})" in line
+        assert f"{a} → {d} ({order.probability(a, d):.3f})" in line
     assert len(guessed) == line.count("→")
     document = _json(["recover", study, "--json"], capsys)
     assert {tuple(pair) for pair in document["best_guess"]} == order.best_guess().pairs()
