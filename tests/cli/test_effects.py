@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.text import signed
 from jigsaw_crl.cli import app as cli
 
 
@@ -117,7 +118,7 @@ def test_rows_added_to_moments_are_of_the_kind_of_the_earlier_ones(study, tmp_pa
 def test_explain_shows_the_effect_and_what_a_no_excludes(folder, capsys):
     result = jc.load_result(folder)
     yes = result.effects[result.effects.verdict == "ancestor"].iloc[0]
-    assert f"{yes.total:+.2f} standard deviations (95 %" in run(
+    assert f"{signed(yes.total)} standard deviations (95 %" in run(
         ["explain", folder, yes.cause, yes.effect], capsys
     )
     no = result.effects[result.effects.verdict == "not ancestor"].iloc[0]

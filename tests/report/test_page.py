@@ -211,7 +211,7 @@ def test_a_client_that_alone_speaks_of_an_open_pair_is_not_said_to_repeat_anothe
 
 def test_of_one_client_alone_no_others_are_said_to_decide_nothing():
     result = assembled(weighing_fragment("one", "x", "y", 9.0))
-    assert result.order.rests_on
+    assert not result.order.rests_on
     assert "the others" not in words_of(render_report(result)).split("Why?")[0]
 
 

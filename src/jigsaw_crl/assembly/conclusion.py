@@ -382,7 +382,7 @@ def _about_chains(convergence: Convergence) -> list[str]:
     if not convergence.converged:
         return [f"{convergence}: read probabilities near 0.05, 0.5 and 0.95 with that error"]
     if convergence.disputed:
-        return [f"{convergence}: those are undetermined"]
+        return [f"{convergence}; pairs on which chains differ are undetermined"]
     return []
 
 

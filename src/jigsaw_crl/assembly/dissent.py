@@ -222,12 +222,12 @@ class Falls:
     def rests_on(self) -> npt.NDArray[np.int32]:
         """The number of a client without which a decided pair falls, else `NOBODY`, shape (p, p).
 
-        Of several clients, the one that the pair needs most. Pairs that a bound decides fall in any
-        case.
+        Of several clients, the one that the pair needs most; a single client has no others. Pairs
+        that a bound decides fall in any case.
         """
         out = np.full(self.verdicts.shape, NOBODY, dtype=np.int32)
         most = np.full(self.verdicts.shape, -np.inf)
-        for k in self.counting:
+        for k in self.counting if len(self.counting) > 1 else ():
             gone, change = self.without([k])
             take = gone & (np.abs(change) > most)
             out[take], most[take] = k, np.abs(change)[take]

@@ -29,7 +29,7 @@ from jigsaw_crl.assembly.verdict import (
     Why,
 )
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
-from jigsaw_crl.base.text import chance, pluralise
+from jigsaw_crl.base.text import chance, pluralise, signed
 from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["RULES", "Certificate", "TotalEffect", "check_certificate", "explain"]
@@ -81,8 +81,8 @@ class TotalEffect:
     def __str__(self) -> str:
         aside = f"; set aside: {', '.join(self.set_aside)}" if self.set_aside else ""
         return (
-            f"{self.total:+.2f} standard deviations (95 % interval {self.low:+.2f} to "
-            f"{self.high:+.2f}), from {pluralise(self.sites, 'client')}{aside}"
+            f"{signed(self.total)} standard deviations (95 % interval {signed(self.low)} to "
+            f"{signed(self.high)}), from {pluralise(self.sites, 'client')}{aside}"
         )
 
 
@@ -310,7 +310,7 @@ DOUBTS = {
     "another would not",
     Why.OPPOSED: "one client clearly says the opposite of what the others say together",
     Why.FEW: "it would rest on too few clients: {asked} are asked for",
-    Why.LARGE: "effects {possible} are possible, and effects above {matters:g} matter",
+    Why.LARGE: 'effects {possible} are possible, and "no" must exclude those above {matters:g}',
     Why.PRIOR: "the probability is {extreme}; {verdict} needs a log Bayes factor of {least} (here "
     "{net}), or decided pairs that imply it",
 }

@@ -294,8 +294,7 @@ def result_told(result: Result) -> list[str | Table]:
     order, covers = result.order, sorted(result.order.hasse().edges)
     told: list[str | Table] = [result.summary]
     told.append(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
-    resting = order.rests_on
-    if resting and len(result.fragments) > 1:
+    if resting := order.rests_on:
         rest = pluralise(len(resting), "verdict rests", "verdicts rest")
         named = few(sorted(set(resting.values())))
         told.append(f"{rest} on a single client ({named}): the others alone would not decide that")

@@ -106,7 +106,7 @@ def _remarks(order: GlobalOrder) -> list[Remark]:
         text += " Among them:" if len(contested) > MOST_SHOWN else ""
         shown = [(a, d, str(_stated(order, a, d))) for a, d in contested[:MOST_SHOWN]]
         found.append((text, shown))
-    if order.rests_on and len(order.fragments) > 1:
+    if order.rests_on:
         many = _many(len(order.rests_on), "verdict rests", "verdicts rest")
         found.append((f"{many} on a single client: without it, the others would not decide.", []))
     told = "" if order.convergence is None else str(order.convergence)
