@@ -48,6 +48,21 @@ def test_exact_moments_give_exact_effects_latents_and_ancestry(seed):
         assert np.allclose(read * sd[None, :], np.diag(sign), atol=1e-7)
 
 
+@pytest.mark.parametrize("seed", [6_100_001, 6_100_170])
+def test_effects_as_small_as_a_c_do_not_draw_the_wrong_line(seed):
+    # Without a shift, a line and its c change places. Effects on a label whose c is short are then
+    # large beside it: they must not count as evidence for the wrong line.
+    world = hard_world(seed, shift=0.0)
+    result = jc.recover(world.clients(), interventions="hard")
+    counts = jc.metrics.verdict_counts(world.order, result.order)
+    assert counts.wrong_yes + counts.wrong_no == 0
+    for k, fragment in enumerate(result.fragments.values()):
+        true = np.abs(true_effects(world, fragment.labels, k))
+        off = ~np.eye(len(true), dtype=bool)
+        assert np.abs(np.abs(fragment.hard.total.value) - true)[off].max() < 1e-8
+        assert not any(f.check == "not-hard" for f in fragment.findings)
+
+
 def test_direct_effects_of_exact_moments_are_the_graph_of_the_world():
     world = hard_world(711_000, clients=12)
     result = jc.recover(world.clients(), interventions="hard")

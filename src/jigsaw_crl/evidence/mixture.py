@@ -71,14 +71,18 @@ class Statistics:
 
 
 def densities(
-    statistics: Statistics, hypotheses: Hypotheses, sizes: dict[str, FloatArray]
+    statistics: Statistics,
+    hypotheses: Hypotheses,
+    sizes: dict[str, FloatArray],
+    measured: Statistics | None = None,
 ) -> FloatArray:
     """Log densities against the reference, shape (k, n_readings, n_hypotheses).
 
     −inf where a reading or hypothesis is impossible. `sizes` are the quantities of each pair that
-    the table uses.
+    the table uses. The reference is about the statistics as they were `measured`, by default those
+    of the hypotheses: effects (`Statistics.as_effects`) have the same volume.
     """
-    s = statistics
+    s, m = statistics, measured or statistics
     scales, weights = hypotheses.of_pairs(sizes)
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
@@ -90,6 +94,7 @@ def densities(
         free = s.free[at]
         used = np.array([np.ones(len(own), dtype=bool), free[:, 1], free[:, 0]])
         each = _log_normals(s.values[at].T, s.covariance[at].T, used, scales[own].T)
+        each[:1] = _log_normals(m.values[at].T, m.covariance[at].T, used, scales[own, :1].T)
         each = each - each[0] + log_weights[own].T
         found = np.array([_log_sum(each[owner == h]) for h in range(len(hypotheses.rows))])
         found[~(free[:, None] | ~hypotheses.free).all(axis=2).T] = -np.inf

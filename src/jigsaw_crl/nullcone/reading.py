@@ -175,7 +175,7 @@ def read(
             pairs = (known[i] == of_i) & (known[j] == of_j)
             table = hard_hypotheses(hypotheses, of_i, of_j)
             own = {name: value[pairs] for name, value in sizes.items()}
-            claimed[pairs] = densities(effects.of(pairs), table, own)
+            claimed[pairs] = densities(effects.of(pairs), table, own, statistics.of(pairs))
     # Where every latent shows its line, a shared cause is one of them, and not unseen.
     if dimension > len(np.unique(owner[targets.usable])) and not exact:
         shared = _shared_causes(targets, i, j)[:, :, None]
