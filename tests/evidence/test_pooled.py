@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
-from jigsaw_crl.evidence.priors import MISSED
+from jigsaw_crl.evidence.priors import HIDDEN_SHARE, MISSED
 
 
 def random_factors(rng, p, n_scales=2):
@@ -76,6 +76,21 @@ def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
     wanted = np.log(((1 - share) * np.exp(ancestor) + open_) / (1 - share + open_))
     assert evidence.log_factor()[0, 1] == pytest.approx(wanted)
     assert evidence.n_clients.tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("clear", [0.0, 3.0, 300.0])
+def test_a_hidden_cause_without_an_effect_is_no_evidence_for_an_ancestor(clear):
+    # With hard interventions, ancestors may be joined by a hidden cause as well. If the effect
+    # itself says nothing, all that the pair shows is the hidden cause, however clear it is.
+    p = 3
+    district = np.full((p, p), clear)
+    ancestor = np.logaddexp(np.log1p(-HIDDEN_SHARE), np.log(HIDDEN_SHARE) + clear)
+    factors = BayesFactors(
+        (0.5,), np.full((1, p, p), ancestor), district, settled=~np.eye(p, dtype=bool)
+    )
+    off = ~np.eye(p, dtype=bool)
+    assert np.abs(factors.averaged().ancestor[0][off]).max() < 1e-3
+    assert (factors.summary()[off] < 0).all()
 
 
 def test_a_client_whose_lines_never_meet_has_few_districts():

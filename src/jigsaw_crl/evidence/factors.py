@@ -11,6 +11,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.pooled import Pooled, unrelated
 from jigsaw_crl.evidence.priors import (
+    HIDDEN_SHARE,
     IN_DISTRICT,
     MISSED,
     MODEL_ERROR,
@@ -142,13 +143,22 @@ class BayesFactors(ReadOnlyArrays):
         effect scales are averaged, and a district leaves ancestry at its prior, except where a
         hard intervention settles it.
         """
-        inside = self.district_log_factor - PAIR_COST
+        inside = np.where(self.settled, -np.inf, self.district_log_factor - PAIR_COST)
         yes = self.log_factor - PAIR_COST
-        share = np.where(self.settled, 0.0, IN_DISTRICT)
         with np.errstate(divide="ignore", invalid="ignore"):  # NaN, "cannot say", stays NaN
-            for_it = np.logaddexp(yes, inside + np.log(share))
-            against = np.logaddexp(np.logaddexp(0.0, yes.T), inside + np.log1p(-share))
+            for_it = np.logaddexp(yes, inside + np.log(IN_DISTRICT))
+            against = np.logaddexp(self._no_effect(), yes.T)
+            against = np.logaddexp(against, inside + np.log1p(-IN_DISTRICT))
             return np.asarray(np.round(for_it - against, DECIMALS))
+
+    def _no_effect(self) -> FloatArray:
+        """ "Neither is an ancestor of the other" against "unrelated", shape (p, p).
+
+        Where a hard intervention settles the pair, a hidden cause may join it all the same, as it
+        may join an ancestor and its descendant.
+        """
+        joined = np.where(self.settled & ~np.isnan(self.district), self.district, 0.0)
+        return np.asarray(np.logaddexp(np.log1p(-HIDDEN_SHARE), np.log(HIDDEN_SHARE) + joined))
 
     def joint(self, missed: float | FloatArray = MISSED) -> tuple[BayesFactors, FloatArray]:
         """What all pairs of the client say together about its districts.
@@ -214,9 +224,10 @@ class BayesFactors(ReadOnlyArrays):
 
         and the same for leaning. A district is a property of the pair at this client, because it
         depends on what is hidden there, so it is averaged over before clients are added up. Where
-        a hard intervention settles the pair, l_τ allows for hidden causes itself, and a district
-        speaks against: `x_τ = l_τ − log[(1 − π) + π e^{l_D}]`. By default log π is what the client
-        alone knows: see `joint`.
+        a hard intervention settles the pair, l_τ allows for hidden causes itself, with the
+        probability h = `HIDDEN_SHARE`, and so must "no effect": `x_τ = l_τ − log[(1 − h) + h
+        e^{l_D}]`. Another probability on one side would be evidence by itself, either way and at
+        every client. By default log π is what the client alone knows: see `joint`.
         """
         if log_open is None:
             bayes, log_open = self.joint()
@@ -227,12 +238,10 @@ class BayesFactors(ReadOnlyArrays):
         # A client that cannot speak of districts has none to allow for.
         open_ = log_open + np.where(np.isnan(self.district), -np.inf, self.district)
 
-        def over(factor: FloatArray, settled: BoolArray | None = None) -> FloatArray:
+        def over(factor: FloatArray) -> FloatArray:
             fixed = log_fixed + np.nan_to_num(factor, nan=0.0)
-            total = np.logaddexp(fixed, open_)
-            if settled is not None:
-                total = np.where(settled, fixed - log_fixed, total)
-            return np.asarray(total - np.logaddexp(log_fixed, open_))
+            return np.asarray(np.logaddexp(fixed, open_) - np.logaddexp(log_fixed, open_))
 
-        ancestor = over(self.ancestor, self.settled)
+        settled = self.ancestor - self._no_effect()
+        ancestor = np.where(self.settled, settled, over(self.ancestor))
         return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says)

@@ -35,7 +35,7 @@ from typing import Literal
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.evidence.priors import ONE_WEAK, STRONG, WEAK
+from jigsaw_crl.evidence.priors import HIDDEN_SHARE, ONE_WEAK, STRONG, WEAK
 
 __all__ = [
     "HYPOTHESES",
@@ -289,26 +289,29 @@ HYPOTHESES = Hypotheses(
 # -- hard interventions ---------------------------------------------------------------------------
 # If the intervention on j is hard, ⟨q_i, q_j⟩ − ⟨q_i, c_j⟩ is the effect of i on j whatever is
 # hidden (T8): it takes the place of ⟨q_i, c_j⟩ (`Statistics.as_effects`). A hidden cause then moves
-# ⟨q_i, q_j⟩ and no effect. Prior weights of a pair without one, with a strong and with a weak one:
-HIDDEN = ((0.0, 0.7), (0.5, 0.18), (MIDDLE, 0.12))
+# ⟨q_i, q_j⟩ and no effect. Sizes and shares of strong and of weak hidden causes:
+HIDDEN = ((0.5, 0.6), (MIDDLE, 0.4))
 
 
 def hard_hypotheses(table: Hypotheses, hard_i: bool, hard_j: bool) -> Hypotheses:
     """The table for a pair whose interventions on i, on j or on both are hard.
 
     Rows keep their names and meanings. "District" says that a hidden cause joins the pair and that
-    no target with a hard intervention has the other as its ancestor.
+    no target with a hard intervention has the other as its ancestor. Ancestors of such a target are
+    so with a hidden cause, whose probability is `HIDDEN_SHARE`, or without.
     """
     if not (hard_i or hard_j):
         return table
     (district,) = (row for row in table.rows if row.meaning == "district")
-    hidden = HIDDEN if district.components else HIDDEN[:1]
+    hidden = [(0.0, 1.0 - HIDDEN_SHARE), *((x, HIDDEN_SHARE * w) for x, w in HIDDEN)]
+    if not district.components:
+        hidden = [(0.0, 1.0)]
     qc, cq = (0.0 if hard else 0.5 * size for hard, size in ((hard_j, SIZE_J), (hard_i, SIZE_I)))
 
     def components(row: Hypothesis) -> tuple[Component, ...]:
         scale = row.scale or 0.0
         if row.meaning == "district" and row.components:
-            return tuple(Component(x, qc, cq, w) for x, w in HIDDEN if x)
+            return tuple(Component(x, qc, cq, w) for x, w in HIDDEN)
         if row.meaning == "ancestor" and hard_j:
             effect = scale * UNIT_J
             return tuple(Component(x, effect, cq if x else 0.0, w) for x, w in hidden)

@@ -16,6 +16,9 @@ IN_DISTRICT = 1.0 / (2.0 + math.exp(PAIR_COST))
 # Share of a client's pairs that lie in one district, before its data: one of four relations. It is
 # then estimated from all pairs of the client, and this prior counts as so many pairs.
 OPEN_SHARE, OPEN_PAIRS = 0.25, 10.0
+# Share of the pairs that a hidden cause joins, whatever else relates them, where a hard
+# intervention tells effects from hidden causes.
+HIDDEN_SHARE = 0.3
 # Share of the pairs of one district whose hidden cause reaches the second label weakly, so that
 # the first one looks like its ancestor.
 ONE_WEAK = 0.08
