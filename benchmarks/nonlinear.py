@@ -85,9 +85,9 @@ def f1(right: int, stated_and_true: int) -> float:
 def measure(cell: Cell, system: str, seed: int) -> dict[str, object]:
     """Verdicts of one world against the truth."""
     world = world_of(cell, system, seed)
-    clients = world.clients(cell.rows, cell.noise, seed)
     row: dict[str, object] = {"system": system, "seed": seed}
     try:
+        clients = world.clients(cell.rows, cell.noise, seed)
         result = jc.recover(clients, interventions="hard")
     except jc.InputError as refusal:
         return row | {"refused": str(refusal)}
