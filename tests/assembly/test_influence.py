@@ -171,6 +171,15 @@ def test_by_default_a_federation_asks_for_more_than_a_fifth_and_two(fragments, h
     assert (order.table.why[~kept & (honest.verdicts != OPEN)] == Why.FEW).all()
 
 
+def test_no_verdict_rests_on_fewer_than_are_asked_for():
+    # A verdict that is withheld may have implied others: seven pairs were left.
+    world = jc.simulate.random_world(15, 10, 0.6, 8_900_002)
+    order = jc.assemble(map(jc.recover_fragment, world.clients(5_000)), witnesses=4)
+    few = (order.table.witnesses > 0) & (order.table.witnesses < 4)
+    assert not (few & (order.verdicts != OPEN)).any()
+    assert (order.verdicts != OPEN).sum() > 60
+
+
 def about(name, rng, **said):
     """A site that says nothing but these log factors of pairs, such as `ad`; no to all others."""
     labels = tuple("amdxyz")

@@ -312,8 +312,11 @@ def _by_evidence(
         size_matters=options.smallest_effect is not None,
         known=panel.known,
     )
-    if options.witnesses is not None:
-        falls = Falls(said, probability, log_factor, decided.verdicts)
+    before = None
+    # A verdict that is withheld may have implied others.
+    while options.witnesses is not None and (before is None or (before != decided.verdicts).any()):
+        before = decided.verdicts
+        falls = Falls(said, probability, log_factor, before)
         decided = with_witnesses(falls, decided, options.witnesses)
     # Nothing is guessed about labels about which no client says anything.
     heard = said.pooled.n_clients > 0
