@@ -63,7 +63,9 @@ def commit() -> str:
         command = ["git", "-C", str(Path(__file__).parent), *words]
         return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
-    changed = git("status", "--porcelain", "--", "../src", ".")
+    # The report's table of simulations is written by a run itself.
+    table = ":!../src/jigsaw_crl/report/simulations.csv"
+    changed = git("status", "--porcelain", "--", "../src", ".", table)
     return git("rev-parse", "--short", "HEAD") + (" with changes" if changed else "")
 
 
@@ -147,9 +149,11 @@ def by_cell(kind: type[Cell], records: Iterable[Record]) -> dict[Cell, list[Reco
 
 def cell_name(cell: Any, first: str, skip: Iterable[str]) -> str:
     """`first`, and the fields that differ from their defaults, but for those in `skip`."""
+    given = {f.name: getattr(cell, f.name) for f in fields(cell) if f.name not in skip}
+    default = {f.name: f.default for f in fields(cell)}
     other = [
-        f"{f.name} {getattr(cell, f.name)}"
-        for f in fields(cell)
-        if f.name not in skip and getattr(cell, f.name) != f.default
+        f"{name.replace('_', ' ')} {f'{x:.3g}' if isinstance(x, float) else x}"
+        for name, x in given.items()
+        if x != default[name]
     ]
     return ", ".join([first, *other])
