@@ -176,6 +176,42 @@ def test_a_path_through_a_label_that_a_site_lacks_is_not_direct():
     assert not set(result.graph.edges) & {("pump", "valve"), ("valve", "tank"), ("pump", "heater")}
 
 
+def test_the_error_of_a_direct_effect_covers_what_may_pass_through_others():
+    # a → b → c and a → c; no site has both b and c. That a acts directly on c is sure, by how much
+    # is not: a part of the total effect, -0.77, may pass through b.
+    edges = np.zeros((4, 4))
+    edges[1, 0], edges[2, 0], edges[2, 1], edges[3, 0] = 0.9, -0.8, -0.8, 0.5
+    world = jc.simulate.world_from_graph(
+        edges,
+        [["a", "b", "d"], ["a", "c", "d"]],
+        [7, 7],
+        1,
+        intervention=Intervention("hard", shift=1.0),
+        names=list("abcd"),
+    )
+    result = jc.recover(world.clients(10_000), interventions="hard")
+    edge, effects = result.graph.edges["a", "c"], world.effects(tuple("abcd"))
+    assert edge["through"] == "b"
+    assert abs(edge["weight"] - effects.direct[0, 2]) < 2 * edge["standard_error"]
+    assert edge["low"] == pytest.approx(edge["weight"] - 1.96 * edge["standard_error"], abs=1e-3)
+
+
+def test_a_site_that_does_not_say_that_its_interventions_are_hard_is_named():
+    world = jc.simulate.random_world(6, 3, 1.0, 5, intervention=Intervention("hard", shift=1.0))
+    hard = [client.with_interventions("hard") for client in world.clients(3_000)]
+    result = jc.recover([*hard[:2], world.clients(3_000)[2]])
+    (note,) = [x for x in result.order.notes if "hard at other clients" in x]
+    assert "not at client-3" in note
+    assert not [x for x in jc.recover(hard).order.notes if "hard at other clients" in x]
+
+
+def test_a_label_that_is_moved_by_nothing_changes_no_prediction(result):
+    cause = result.effects[result.effects.verdict == "ancestor"].cause.iloc[0]
+    other = next(x for x in result.order.labels if x != cause)
+    frame = result.predict_shift({cause: 1.0})
+    assert frame.equals(result.predict_shift({cause: 1.0, other: 0.0}))
+
+
 def test_a_total_effect_lies_in_its_interval(result):
     # One "not ancestor" in 40 has an estimate whose interval excludes zero.
     effects = result.order.effects

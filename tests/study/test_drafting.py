@@ -49,7 +49,10 @@ def test_the_draft_reads_tables_that_are_written_in_different_ways(messy: Path) 
     south, west = (drafted["clients"].get(x, {}) for x in ("south", "west"))
     assert (drafted["na"], drafted["missing"]) == (["-9999", "Bad Input"], "drop")
     lines = (messy / "study.toml").read_text().splitlines()
-    assert lines[2] == f'name = "{messy.name}"'
+    assert lines[4] == f'name = "{messy.name}"'
+    # The line about hard interventions holds for all clients as soon as it is no comment.
+    lines = [x.removeprefix("# ") if "interventions =" in x else x for x in lines]
+    assert tomllib.loads("\n".join(lines)) == {"interventions": "hard", **drafted}
     assert any(line.startswith("missing") and "(north: 17 of 603 rows)" in line for line in lines)
     named = (south["regime"], south["control"], south["rename"])
     assert named == ("Mode", "Baseline", {"baseline": "Baseline"})
@@ -179,3 +182,16 @@ def test_a_control_that_only_has_most_rows_is_called_a_guess(
     told = "the control is a guess, the value with most rows: 'as usual' (south)"
     assert told in capsys.readouterr().out
     assert f"# {told}" in (tmp_path / "study.toml").read_text()
+
+
+def test_a_table_in_parts_whose_columns_have_several_types_is_drafted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for regime in ("control", "pump"):
+        part = tmp_path / "south" / f"regime={regime}"
+        part.mkdir(parents=True)
+        rows = rng.normal(size=(200, 3)) * 10
+        rows[:, 0] = rows[:, 0].round()
+        frame = pd.DataFrame(rows, columns=["x", "y", "z"])
+        frame.astype({"x": int} if regime == "control" else {}).to_parquet(part / "0.parquet")
+    assert run(["init", str(tmp_path)]) == 0
+    assert jc.read_study(tmp_path).labels == ("pump",)

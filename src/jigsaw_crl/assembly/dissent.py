@@ -5,6 +5,7 @@ For client k let r be what all others say together under the same use, and x wha
 - `differing_labels`: a label of k of which several pairs contradict r means something else there.
 - `Falls`: a verdict that r alone does not give rests on k; and how many clients must be left out
   before a verdict falls. `with_witnesses` leaves verdicts open that rest on too few.
+- `opposed`: a probable answer whose opposite one client clearly says.
 - `contested`: a verdict against which the clients that oppose it would decide among themselves.
 - `sites_differ`: does one truth hold at all sites, or do some have an effect that others lack?
 
@@ -46,6 +47,7 @@ __all__ = [
     "Falls",
     "contested",
     "differing_labels",
+    "opposed",
     "pairs_apart",
     "sites_differ",
     "with_witnesses",

@@ -53,6 +53,10 @@ BY_CHANCE, CAP = 1 / 500, 16.0
 # It must differ by more than two errors in MANY pairs, since one wrong effect costs a site that
 # effect, and be UNUSUAL times as far from the others as a typical site.
 MANY, UNUSUAL = 3, 2.0
+_SOFT = (
+    "interventions are said to be hard at other clients and not at {}: if they are hard there too, "
+    "say so, and effects there count"
+)
 # Share of the sites up to which they can be set aside.
 MINORITY = 1 / 3
 
@@ -119,6 +123,12 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
         return None
     names = tuple(f.client for f in panel.fragments)
     value, error, moved, hard, up = _tables(panel, use, "total")
+    claimed: BoolArray = np.asarray(hard.any(axis=0))
+    soft = [
+        f.client
+        for f in panel.fragments
+        if f.hard is None and any(claimed[panel.position[label]] for label in f.labels)
+    ]
     # Sites that name no sensor, where the interventions of those that do moved the label down.
     down = (up * moved).sum(axis=0) < 0
     first = np.where(down & moved & (up == 0), -1.0, 1.0)
@@ -167,7 +177,10 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
         apart=apart,
         oriented=np.asarray(moved.any(axis=0)),
         direction=sign * first,
-        notes=tuple(_notes(panel.labels, names, turned, apart, value, in_pairs, unsigned)),
+        notes=(
+            *_notes(panel.labels, names, turned, apart, value, in_pairs, unsigned),
+            *([_SOFT.format(few(soft))] if soft else []),
+        ),
     )
 
 

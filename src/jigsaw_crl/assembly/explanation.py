@@ -19,6 +19,7 @@ from jigsaw_crl.assembly.entailment import Fact, NoProof, Prover, Step, say
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
 from jigsaw_crl.assembly.verdict import (
     CERTAIN_NO,
+    CERTAIN_YES,
     LEAST_AGAINST,
     LEAST_FOR,
     NO,
@@ -187,8 +188,8 @@ class Certificate:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
         elif self.witnesses > 1:
             lines.append(
-                f"  It rests on {self.witnesses} clients: without them, the others do not decide "
-                "it."
+                f"  It rests on {self.witnesses} clients: without so many, the others might not "
+                "decide it."
             )
         if self.contested:
             lines.append(
@@ -333,7 +334,10 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
     elif not told:
         told = f"the clients that saw both cannot say: {names}"
     elif not (yes and no) and order.mode == "evidence" and not rule:
-        told += f", but not strongly enough for a verdict (log Bayes factor {net})"
+        told += (
+            f", but not strongly enough for a verdict (log Bayes factor {net}), which needs a "
+            f"probability above {CERTAIN_YES} or below {CERTAIN_NO}"
+        )
     return f"{told}; {rule}" if rule else told
 
 

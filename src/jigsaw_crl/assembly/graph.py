@@ -64,8 +64,8 @@ class DirectEffects:
         return "not direct" if log_odds < -SURE else "undetermined"
 
     def through(self, a: int, d: int) -> tuple[str, ...]:
-        """Labels because of which it is undetermined: a path may go through them."""
-        if self.verdict(a, d) != "undetermined" or not self.carried[a, d] > self.error[a, d]:
+        """Labels through which a part may pass that nobody measured, or all of it."""
+        if self.verdict(a, d) == "not direct" or not self.carried[a, d] > self.error[a, d]:
             return ()
         at, unseen = _between(self.possible, self.open_pairs, a, d)
         touched = np.asarray(unseen.any(axis=0) | unseen.any(axis=1))[1:-1]

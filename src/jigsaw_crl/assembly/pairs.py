@@ -49,9 +49,11 @@ class PairTable:
     contested: BoolArray
 
     def __post_init__(self) -> None:
-        for value in self.__dict__.values():
+        for name, value in self.__dict__.items():
             if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+                own = value.copy()
+                own.flags.writeable = False
+                object.__setattr__(self, name, own)
 
     @classmethod
     def of(

@@ -111,7 +111,7 @@ def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
             order.labels[a],
             order.labels[d],
             weight=weight,
-            standard_error=float(direct.error[a, d]),
+            standard_error=half / INTERVAL,
             low=weight - half,
             high=weight + half,
             verdict=verdict,
@@ -140,6 +140,8 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
         if not np.isfinite(size):
             raise InputError(f"the amount for {label!r} is {amount!r}", "Pass a finite number.")
         others = np.arange(p) != j
+        if size == 0.0:
+            continue  # nothing is pushed, and nothing is held either
         if effects is None or not effects.known[j, others].any():
             raise InputError(
                 f"no effect of {label!r} is known",

@@ -142,7 +142,8 @@ def _check_columns(fragment: Fragment, given: Sequence[str]) -> None:
     if missing:
         what = f"columns are missing: {few(missing)}"
     if unknown:
-        what = f"the client has no column {few(map(repr, unknown))}"
+        columns = "column" if len(unknown) == 1 else "columns"
+        what = f"the client has no {columns} {few(map(repr, unknown))}"
     hint = did_you_mean(unknown[0], missing) if unknown else ""
     wanted = f"Pass the columns the client was built from, in the same order: {few(known)}."
     raise InputError(what, f"{hint} {wanted}".strip(), client=fragment.client)

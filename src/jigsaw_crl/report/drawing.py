@@ -53,12 +53,16 @@ class Shape:
 
 @dataclass(frozen=True)
 class Weight:
-    """The direct effect of an edge, its 95 % interval, and whether the edge is decided."""
+    """The direct effect of an edge, its 95 % interval, whether the edge is decided, and its size.
+
+    The size is `measured` if no part may pass through labels that nobody has together.
+    """
 
     value: float
     low: float
     high: float
     decided: bool
+    measured: bool = True
 
     @property
     def sign(self) -> str:
@@ -142,7 +146,9 @@ def draw_graph(order: GlobalOrder) -> Picture:
     if (direct := order.direct_effects) is None:
         return _draw_pairs(order, covers)
     known = {
-        order.indices(a, d): Weight(e["weight"], e["low"], e["high"], e["verdict"] == "direct")
+        order.indices(a, d): Weight(
+            e["weight"], e["low"], e["high"], e["verdict"] == "direct", not e["through"]
+        )
         for a, d, e in direct_graph(order).edges(data=True)
     }
     sure = [pair for pair, weight in known.items() if weight.decided]
@@ -191,7 +197,7 @@ def _spread_ends(picture: Picture) -> Picture:
 
 
 def _numbered(picture: Picture) -> Picture:
-    """The picture with a place for the number of each decided edge.
+    """The picture with a place for the number of each decided edge whose size is measured.
 
     It is where it covers least of labels, other numbers, arrows' heads and the lines of other
     edges. A picture with many labels has no numbers.
@@ -204,7 +210,7 @@ def _numbered(picture: Picture) -> Picture:
     lines = np.array([[edge.at(share) for share in SHARES] for edge in picture.edges])
     half, edges = np.array(NUMBER), list(picture.edges)
     for k, edge in enumerate(picture.edges):
-        if edge.weight is None or not edge.weight.decided:
+        if edge.weight is None or not (edge.weight.decided and edge.weight.measured):
             continue
         others = np.delete(lines, k, axis=0).reshape(-1, 2)
         boxes = np.vstack([taken, np.hstack([others - 1, others + 1])])

@@ -173,8 +173,13 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
     assert effects is not None
     assert direct is not None
     size = _with_interval(direct.weight[a, d], direct.half[a, d])
-    verdict = direct.verdict(a, d)
+    verdict, between = direct.verdict(a, d), direct.through(a, d)
     if verdict == "direct":
+        if between:
+            return (
+                f"There is a direct effect: {size}. A part of what was measured may pass through "
+                f"{few(between)}."
+            )
         if signed(direct.weight[a, d]) == signed(effects.estimate[a, d]):
             return "The effect is direct: it does not pass through other labels."
         return f"There is a direct effect, which does not pass through other labels: {size}."
@@ -184,7 +189,7 @@ def _direct(order: GlobalOrder, a: int, d: int) -> str:
                 "There is no direct effect: if there is one at all, it passes through other labels."
             )
         return "The effect is not direct: it passes through other labels."
-    if between := direct.through(a, d):
+    if between:
         return f"This is the total effect; a path through {few(between)} is not excluded."
     return f"Whether it is direct is undetermined: the direct part is estimated at {size}."
 

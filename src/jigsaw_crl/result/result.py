@@ -204,9 +204,10 @@ class Result:
         """Direct effects: edges from cause to effect with weight, standard_error and verdict.
 
         The verdict is "direct" or "undetermined"; pairs that are not direct, and pairs that no
-        site measured, have no edge. "Direct" is said only if no other label of the study can stand
-        between. Otherwise `through` names the labels through which the effect may pass, because no
-        site measured the pairs between, and the interval (low, high) allows for it.
+        site measured, have no edge. "Direct" is said only if paths through other labels cannot
+        explain all of what was measured. `through` names labels through which a part may pass,
+        because no site measured the pairs between; standard_error and the 95 % interval (low, high)
+        allow for it.
         """
         return direct_graph(self.order)
 

@@ -79,8 +79,12 @@ def files_below(folder: Path, ending: str) -> Iterator[Path]:
     Links to folders are not followed, and hidden entries and those that begin with an underscore
     are left out. After 20,000 entries an `InputError` is raised.
     """
+
+    def stop(error: OSError) -> None:
+        raise error
+
     seen = 0
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=stop):
         seen += len(folders) + len(files)
         if seen > _MOST_ENTRIES:
             raise InputError(

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
+from pyarrow import parquet
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
@@ -122,6 +122,10 @@ class _Column:
                 if text and text.strip():
                     self.words[text] += count
             elif text.strip().casefold() != "nan":
+                with suppress(ValueError):
+                    # Numbers that Python reads and pandas does not, such as 1_000.
+                    numbers[i] = float(written[i])
+                    continue
                 numbers[i] = np.inf
                 if text in self.texts or len(self.texts) <= MOST_CANDIDATE_VALUES:
                     self.texts[text] += count
@@ -176,7 +180,8 @@ def _looked_at(data: DataFile, reading: Reading) -> dict[str, _Column]:
                 for name, values in zip(batch.schema.names, batch.columns, strict=True):
                     found.setdefault(name, _Column()).add(values, decimal)
     except pa.ArrowException as error:
-        raise reading.fail(f"the file cannot be read ({str(error)[:100]})", "") from None
+        what = f"the file cannot be read ({str(error)[:100]})"
+        raise reading.fail(what, "Write it again, or leave it out of the folder.") from None
     return found
 
 
@@ -190,9 +195,13 @@ def _batches(data: DataFile, reading: Reading) -> Iterator[tuple[Any, str]]:
         decimal, texts = csv_texts(data, reading)
         yield from ((batch, decimal) for batch in texts)
     else:
-        parts = [data.path] if data.handle else [path for path, _ in parquet_parts(data.path)]
-        whole = dataset.dataset([*map(str, parts)], format="parquet", partitioning="hive")
-        yield from ((batch, ".") for batch in whole.to_batches(use_threads=False))
+        # One file after the other: a column may hold whole numbers in one and decimals in the next.
+        for path, keys in parquet_parts(data.path) if data.handle is None else [(data.path, {})]:
+            with parquet.ParquetFile(path) as file:
+                yield from ((batch, ".") for batch in file.iter_batches())
+                rows = file.metadata.num_rows
+                same = {name: pa.repeat(value, rows) for name, value in keys.items()}
+                yield from ((batch, ".") for batch in pa.table(same).to_batches())
 
 
 def _cells(column: Any) -> Any:
@@ -426,6 +435,9 @@ def _lines(
     yield f"{HEAD} from {pluralise(len(tables), 'table')}: check every line, then"
     yield "# run jigsaw check on this folder. Delete what is wrong; everything is optional."
     yield from (f"# {' '.join(note.split())}" for note in notes)
+    if "interventions" not in fields:
+        yield "# If targets no longer respond to their causes, as with a setpoint that is held:"
+        yield '# interventions = "hard"'
     lost = [t.lost for t in tables if t.lost]
     comments = {**_COMMENTS, "missing": _COMMENTS["missing"] + f" ({few(lost)})" * bool(lost)}
 
@@ -451,9 +463,6 @@ def _lines(
             for key, value in own.items():
                 as_table = isinstance(value, dict) and key != "ignore"
                 yield from [f"{key} = {_toml(value)}"] if as_table else entry(key, value)
-    if "interventions" not in fields:
-        yield '\n# interventions = "hard" stands above all tables, or below a name of a client,'
-        yield "# where targets no longer respond to their causes, as with a setpoint that is held."
 
 
 def _toml(value: object) -> str:

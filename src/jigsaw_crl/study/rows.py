@@ -159,7 +159,7 @@ class BadRows:
                 what = f"row {fault.row} has no {kind}"
                 what += f" (and {more})" if fault.n_rows > 1 else ""
                 remedy = f"Give every row its {kind}, or remove the row."
-                remedy += " Units do not stand in a row of their own." if fault.row == 1 else ""
+                remedy += " If it holds units, remove it." if fault.row == 1 else ""
             elif kind == "large":
                 what = f"the value {fault.value:.3g} in {where} is too large"
                 remedy = "Rescale the column."

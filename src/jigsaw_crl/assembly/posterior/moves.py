@@ -347,13 +347,13 @@ def metropolis(  # type: ignore[no-untyped-def]
             gain = _worth(up, down, implied, cover, ancestry, v, new, labels)
             gain -= _worth(up, down, implied, cover, ancestry, v, old, labels)
             u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
+            broken = _broken(down, named, targets)
             # Another place has at most so many times the labels that lead to it.
-            if u <= 0.0 or np.log(u) >= beta * gain + np.log(KINDS * p):
+            if u <= 0.0 or np.log(u) >= beta * (gain + FACT * broken) + np.log(KINDS * p):
                 continue
             back = _places(up, down, v, old, other)
             if back == 0:
                 continue
-            broken = _broken(down, named, targets)
             _put(up, down, v, new)
             gain += FACT * (broken - _broken(down, named, targets))
             forth = _places(up, down, v, new, other)
