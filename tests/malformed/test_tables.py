@@ -113,7 +113,7 @@ BYTES = {
     ),
     "a row of units": (
         b"regime,x\n,\ncontrol,1\ncontrol,2\na,3\na,4\n",
-        ("row 1 has no regime", "Units do not stand"),
+        ("row 1 has no regime", "If it holds units"),
     ),
     "zero bytes": (b"regime,x\ncontrol,1\0\n", ("text",)),
 }
