@@ -136,7 +136,9 @@ def test_certificates_under_a_smallest_effect_check_out_and_say_what_rests_on_it
 ):
     size = float(np.nanquantile(plain.table.bounds.value[no(plain)], 0.6))
     order = jc.recover(clients, smallest_effect=size).order
-    reasons = [pair for pair in order.undetermined() if "matter" in order.explain(*pair).reason]
+    reasons = [
+        pair for pair in order.undetermined() if "must exclude" in order.explain(*pair).reason
+    ]
     assert reasons
     assert all(order.bound(*pair) > size for pair in reasons)
     again = jc.assemble(order.fragments, smallest_effect=size)

@@ -212,7 +212,7 @@ def test_effects_of_a_bent_system_are_marked_as_averages_at_their_dose():
     table = table_of(data_of(page))
     for row in result.effects[result.effects.verdict == "ancestor"].itertuples():
         assert table["total"][order.indices(row.cause, row.effect)] == row.total
-        said = f"Average effect at this dose of {row.cause} on {row.effect}: {row.total:+.2f}"
+        said = f"Average effect at this dose of {row.cause} on {row.effect}: {signed(row.total)}"
         assert said in texts_of(result, row.cause, row.effect)[0]
     shown = words_of(page)
     assert "effect at this dose" in shown
