@@ -1,7 +1,5 @@
 """A lock that another run holds."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Linear algebra of positive semi-definite matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

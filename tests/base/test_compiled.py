@@ -13,19 +13,6 @@ import jigsaw_crl
 from jigsaw_crl.base.bitsets import compiled
 
 
-def test_functions_are_compiled_even_if_they_cannot_be_cached():
-    import numba
-
-    # numba cannot cache a function that comes from no file.
-    namespace: dict = {}
-    exec("def half(x):\n    return x / 2", namespace)
-    with pytest.raises(RuntimeError, match="cannot cache"):
-        numba.njit(cache=True)(namespace["half"])
-    half = compiled()(namespace["half"])
-    assert half(3.0) == 1.5
-    assert half.signatures  # it was compiled, not interpreted
-
-
 @pytest.mark.slow
 def test_small_studies_do_not_load_the_compiler(tmp_path):
     code = (
@@ -66,3 +53,16 @@ def run(code, folder, **environment):
         env={**os.environ, "PYTHONPATH": source, **environment}, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_functions_are_compiled_even_if_they_cannot_be_cached():
+    import numba
+
+    # numba cannot cache a function that comes from no file.
+    namespace: dict = {}
+    exec("def half(x):\n    return x / 2", namespace)
+    with pytest.raises(RuntimeError, match="cannot cache"):
+        numba.njit(cache=True)(namespace["half"])
+    half = compiled()(namespace["half"])
+    assert half(3.0) == 1.5
+    assert half.signatures  # it was compiled, not interpreted

@@ -1,11 +1,9 @@
 """Findings as text and as a document."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
-from jigsaw_crl.base.findings import Finding, most_severe_first
+from jigsaw_crl.base.findings import Finding
 
 WEAK = Finding(
     "weak-intervention",
@@ -33,9 +31,3 @@ def test_the_text_has_place_message_number_and_remedy():
 def test_a_document_is_json_and_gives_the_finding_back():
     document = json.loads(json.dumps(WEAK.to_document()))
     assert Finding(**document) == WEAK
-
-
-def test_errors_come_before_warnings_and_equals_keep_their_order():
-    info, error = replace(WEAK, severity="info"), replace(WEAK, severity="error")
-    second = replace(WEAK, check="another")
-    assert most_severe_first([info, WEAK, error, second]) == [error, WEAK, second, info]

@@ -1,7 +1,5 @@
 """What the user knows: its forms, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -22,15 +20,6 @@ def test_what_follows_through_a_label_that_is_gone_is_kept():
     yes, no = known.facts("ac")
     assert yes.tolist() == [[False, True], [False, False]]
     assert no.tolist() == [[False, False], [True, False]]
-
-
-def test_it_is_a_value():
-    one, other = (Knowledge([["a"], ["b"]], ["a -> b"]) for _ in range(2))
-    assert one == other
-    assert hash(one) == hash(other)
-    assert Knowledge.from_document(one.to_document()) == one
-    assert str(one) == "tiers a | b; a -> b"
-    assert not Knowledge()
 
 
 @pytest.mark.parametrize(
@@ -63,3 +52,12 @@ def test_a_field_and_a_label_that_are_unknown_are_named():
         Knowledge.from_document({"tier": []})
     with pytest.raises(InputError, match=r"'pmp'.*Did you mean 'pump'"):
         Knowledge(ancestor=["pmp -> tank"]).check(["pump", "tank"])
+
+
+def test_it_is_a_value():
+    one, other = (Knowledge([["a"], ["b"]], ["a -> b"]) for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert Knowledge.from_document(one.to_document()) == one
+    assert str(one) == "tiers a | b; a -> b"
+    assert not Knowledge()

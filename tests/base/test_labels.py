@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.base.labels import csv_cell, label_fault, label_key, normal_label, safe_text
+from jigsaw_crl.base.labels import label_fault, label_key, normal_label, safe_text
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,6 @@ def test_printed_text_holds_no_command_for_a_terminal_and_json_keeps_its_meaning
             "LRI",
         )
     assert json.loads(safe_text(json.dumps(text, ensure_ascii=False))) == text
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-x", "@SUM(1)", "\tx", "\r=x"])
-def test_no_cell_is_a_formula(text):
-    assert csv_cell(text) == "'" + text
 
 
 def _client(*labels: str, name: str = "lab-1") -> jc.Client:

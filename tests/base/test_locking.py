@@ -1,9 +1,5 @@
 """One run writes to a folder or record at a time, and its end frees the lock."""
 
-from __future__ import annotations
-
-import errno
-import fcntl
 import os
 import subprocess
 import sys
@@ -48,17 +44,6 @@ def test_a_second_run_is_refused_with_a_clear_line(tmp_path, kind):
     assert os.listdir(tmp_path) == []
 
 
-def test_another_folder_and_the_same_thread_are_not_refused(tmp_path):
-    (tmp_path / "other").mkdir()
-    with held_elsewhere(tmp_path), locked(tmp_path / "other"):
-        pass
-    with locked(tmp_path):
-        with locked(tmp_path):
-            pass
-        # The inner block has not freed it.
-        assert (tmp_path / ".lock").exists()
-
-
 @pytest.mark.parametrize("end", ["ordinary", "killed"])
 def test_a_process_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path, end):
     command = [sys.executable, "-c", OWNER, str(tmp_path), end]
@@ -66,12 +51,3 @@ def test_a_process_that_was_started_meanwhile_does_not_keep_the_lock(tmp_path, e
         assert owner.wait() == (0 if end == "ordinary" else -9)
         with locked(tmp_path):
             pass
-
-
-def test_a_folder_that_cannot_be_locked_is_named(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(InputError, match="No locks available"), locked(tmp_path):
-        pass

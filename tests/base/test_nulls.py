@@ -1,7 +1,5 @@
 """The nulls by which findings are judged, against simulated samples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,13 +1,12 @@
 """Clients for the tests of the paper's method, and what is compared on them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.baseline import literal
 
 SEEDS = st.integers(0, 2**16)
@@ -18,12 +17,6 @@ TAUS = st.sampled_from([0.01, 0.03, 0.05, 0.1, 0.3])
 def small_world(seed, most=9):
     """A random world of 3 to `most` latents and one client."""
     return jc.simulate.random_world(3 + seed % (most - 2), 1, 0.7, seed)
-
-
-def small_client(seed, most=9):
-    """Exact moments of that client, and the truth about it."""
-    world = small_world(seed, most)
-    return world.client(0), world.truth(0)
 
 
 def clear_client(seed, most=8):
@@ -42,9 +35,8 @@ def clear_client(seed, most=8):
     d, k = truth.mixing.shape
     left, right = (np.linalg.qr(rng.normal(size=(n, k)))[0] for n in (d, k))
     G = left * np.linspace(1.0, 3.0, k) @ right.T
-    H = np.linalg.pinv(G)
-    R, Q = block_rq(truth, H)
-    return mixed_by(world.client(0), truth, G), replace(truth, mixing=G, H=H, R=R, Q=Q)
+    _, Q = block_rq(truth, np.linalg.pinv(G))
+    return mixed_by(world.client(0), truth, G), replace(truth, mixing=G, Q=Q)
 
 
 def sampled_client(seed, n, most=8):
@@ -56,7 +48,7 @@ def changed_client(client, change=lambda c: c, rename=lambda x: x, labels=None, 
     """The client with every second moment changed, and its labels renamed and reordered."""
     return jc.Client.from_covariances(
         name or client.name,
-        observational=change(client.control_second_moment()),
+        observational=change(client.control_second_moment),
         interventions={
             rename(x): [change(c) for c in client.second_moments(x)]
             for x in (labels or client.labels)
@@ -69,7 +61,7 @@ def with_regimes(client, moments):
     """The client with the second moments of some labels replaced, under the name lab-1."""
     return jc.Client.from_covariances(
         "lab-1",
-        observational=client.control_second_moment(),
+        observational=client.control_second_moment,
         interventions={x: moments.get(x, client.second_moments(x)[0]) for x in client.labels},
         n_samples=client.control.n,
     )
@@ -92,9 +84,17 @@ def mixed_by(client, truth, G):
     return changed_client(client, lambda c: T @ c @ T.T)
 
 
+def precisions(client):
+    """Θ⁽ʲ⁾ of each label and, under the key 0, Θ⁽⁰⁾: pseudo-inverses of rank p_k on features."""
+    p = client.n_latent
+    given = {0: client.control_second_moment}
+    given |= {label: client.second_moments(label)[0] for label in client.labels}
+    return {label: fixed_rank_pinv(moment, p) for label, moment in given.items()}
+
+
 def literally(client, tau=0.05):
     """The fragment that the paper's own lines give."""
-    Theta = literal.precisions(client)
+    Theta = precisions(client)
     if client.is_population:
         I, prec, Q = literal.id_block_causal_order(Theta)
     else:

@@ -1,7 +1,5 @@
 """Algorithm 3: what is joined, what is left out, and that it equals the literal version."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """One small client by each constructor."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import jigsaw_crl as jc

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.client.batches import Means, batch_means
+from jigsaw_crl.client.batches import MeanErrors, batch_means
 from jigsaw_crl.client.noise import noise_model
 from jigsaw_crl.moments.regime import Moments
 
@@ -39,7 +39,7 @@ def client_of(table: np.ndarray, omega: float, seed: int, spread: float = 1.0) -
     )
 
 
-def means_of(client: jc.Client) -> Means:
+def means_of(client: jc.Client) -> tuple[np.ndarray, MeanErrors]:
     return batch_means(client, noise_model(client))
 
 
@@ -59,8 +59,8 @@ MIXED = np.array([[300, 200, 0, 0], [0, 400, 100, 0], [0, 0, 150, 250], [100, 0,
 )
 def test_means_and_errors_are_those_of_generalised_least_squares(table):
     client = client_of(table, 0.5, seed=1)
-    found = means_of(client)
-    omega = found.wander.size**2
+    shifts, errors = means_of(client)
+    omega = errors.wander.size**2
     cells = [(j, b) for j in range(len(table)) for b in range(table.shape[1]) if table[j, b]]
     X = np.array([[j == k for k in range(len(table))] for j, _ in cells], dtype=float)
     Z = np.array([[b == k for k in range(table.shape[1])] for _, b in cells], dtype=float)
@@ -69,69 +69,21 @@ def test_means_and_errors_are_those_of_generalised_least_squares(table):
     S = np.diag([1 / table[j, b] for j, b in cells]) + omega * Z @ Z.T
     covariance = np.linalg.inv(X.T @ np.linalg.solve(S, X))
     best = covariance @ X.T @ np.linalg.solve(S, m)
-    np.testing.assert_allclose(found.shifts, best[1:] - best[0], atol=1e-9)
+    np.testing.assert_allclose(shifts, best[1:] - best[0], atol=1e-9)
     contrast = np.hstack([-np.ones((len(table) - 1, 1)), np.eye(len(table) - 1)])
     V = contrast @ covariance @ contrast.T
-    errors = found.errors
     np.testing.assert_allclose(errors.variance, np.diag(V), rtol=1e-9)
     off = ~np.eye(len(V), dtype=bool)
     np.testing.assert_allclose((errors.shared / errors.n_control)[off], V[off], atol=1e-9)
-    assert errors.between(0, 1) == pytest.approx(V[0, 0] + V[1, 1] - 2 * V[0, 1])
-
-
-@pytest.mark.parametrize("offset", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize(
-    "table", [OWN, APART, CROSSED, MIXED], ids=["own", "apart", "crossed", "mixed"]
-)
-def test_errors_of_shifts_are_as_large_as_stated(table, offset):
-    scores, products = [], []
-    for seed in range(80):
-        found = means_of(client_of(table, offset**2, seed))
-        errors = found.errors
-        scores.append(found.shifts / np.sqrt(errors.variance)[:, None])
-        stated = errors.shared[0, 1] / errors.n_control
-        products.append((found.shifts[0] @ found.shifts[1] / P - stated) / errors.variance.max())
-    # With four batches the size of the offsets itself is known to a third only.
-    slack = 0.16 if table is MIXED else 0.1
-    assert np.std(scores) == pytest.approx(1.0, abs=slack)
-    assert np.mean(products) == pytest.approx(0.0, abs=0.14)
-
-
-def test_batches_that_do_not_wander_are_seldom_said_to():
-    found = [means_of(client_of(OWN, 0.0, seed)).wander for seed in range(150)]
-    assert np.mean([w.strength > 1 for w in found]) < 0.02
-    assert np.mean([w.uneven for w in found]) < 0.08
-
-
-def test_offsets_along_one_direction_count_by_their_largest_size():
-    table = CROSSED
-    rng = np.random.default_rng(0)
-    client = client_of(table, 0.0, seed=0)
-    moved = {f"b{b}": rng.normal() * np.eye(P)[0] for b in range(table.shape[1])}
-
-    def shifted(m: Moments) -> Moments:
-        return Moments.of_batches(
-            {b.name: Moments(b.n, b.mean + moved[b.name], np.eye(P)) for b in m.batches}
-        )
-
-    client = jc.Client.from_moments(
-        "lab",
-        control=shifted(client.control),
-        interventions={x: shifted(ms[0]) for x, ms in client.interventions.items()},
-        n_latent=P,
-    )
-    found = means_of(client).wander
-    assert found.uneven
-    spread = np.std([v[0] for v in moved.values()], ddof=1)
-    assert found.size == pytest.approx(spread, rel=0.1)
+    assert errors.between[0, 1] == pytest.approx(V[0, 0] + V[1, 1] - 2 * V[0, 1])
 
 
 def test_without_a_regime_in_two_batches_only_means_of_the_controls_batch_are_known():
     table = np.array([[200, 0], [200, 0], [0, 200]])
-    found = means_of(client_of(table, 1.0, seed=0))
-    assert found.wander.degrees == 0
-    assert found.errors.known.tolist() == [True, False]
-    assert found.errors.precision.tolist() == [100.0, 0.0]
+    _, errors = means_of(client_of(table, 1.0, seed=0))
+    assert errors.wander.degrees == 0
+    assert errors.known.tolist() == [True, False]
+    assert errors.precision.tolist() == [100.0, 0.0]
 
 
 def rows_of(seed: int = 0) -> dict[str, np.ndarray]:
@@ -177,18 +129,4 @@ def test_regimes_with_and_without_batches_are_not_mixed():
     with pytest.raises(jc.InputError, match="some regimes have batches"):
         jc.Client.from_moments(
             "lab", control=m, interventions={"z": Moments.of_batches({"monday": m})}
-        )
-
-
-def test_every_batch_costs_a_row():
-    m = Moments.from_rows(np.random.default_rng(0).normal(size=(2, 2)))
-    few = Moments.of_batches({str(i): m for i in range(2)})
-    with pytest.raises(
-        jc.InputError, match=r"4 control rows in 2 batches are too few for 3 latents"
-    ):
-        jc.Client.from_moments(
-            "lab",
-            control=few.select(np.array([0, 1, 0])),
-            interventions={"z": few.select(np.array([0, 1, 0]))},
-            n_latent=3,
         )

@@ -64,14 +64,6 @@ def test_moments_are_those_of_the_residuals_at_the_controls_covariates(frame: pd
     assert client.n_samples == N
 
 
-def test_a_client_without_a_label_keeps_the_covariates_of_the_others(frame: pd.DataFrame) -> None:
-    whole = table(frame)
-    _, control, labels = whole.without({"pump"}).recorded
-    assert list(labels) == ["valve"]
-    assert control is whole.recorded[1]
-    assert labels["valve"] == whole.recorded[2]["valve"]
-
-
 def test_moments_files_keep_covariates_so_that_rows_can_be_added(
     frame: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -102,20 +94,6 @@ def test_a_covariate_that_is_no_number_or_never_changes_is_refused(
         assert said in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_regimes_that_were_recorded_at_other_times_need_the_covariate(worlds: ModuleType) -> None:
-    """Without it regimes seem to move a second node; with it the order is that of the world."""
-    world = worlds.covariate_world(1)
-    truth = {pair for pair in world.order.pairs() if worlds.NAME not in pair}
-    found = {}
-    for how in ("left out", "off"):
-        order = jc.recover(worlds.clients(world, 2_000, 1, how, season=0.5)).order
-        found[how] = set(order.pairs())
-    assert found["off"] <= truth
-    assert len(found["off"]) > 0.6 * len(truth)
-    assert len(found["left out"] & truth) < 0.5 * len(found["off"])
-
-
 def test_latents_are_read_without_the_covariate(worlds: ModuleType) -> None:
     world = worlds.covariate_world(1)
     client = worlds.clients(world, 2_000, 1, "off", season=0.5)[0]
@@ -129,3 +107,11 @@ def test_latents_are_read_without_the_covariate(worlds: ModuleType) -> None:
     np.testing.assert_allclose(fragment.transform(moved), fragment.transform(rows), atol=1e-9)
     assert {f.check for f in jc.recover([client]).diagnostics} >= {"covariate-differs"}
     assert worlds.NAME not in fragment.to_json()
+
+
+def test_a_client_without_a_label_keeps_the_covariates_of_the_others(frame: pd.DataFrame) -> None:
+    whole = table(frame)
+    _, control, labels = whole.without({"pump"}).recorded
+    assert list(labels) == ["valve"]
+    assert control is whole.recorded[1]
+    assert labels["valve"] == whole.recorded[2]["valve"]

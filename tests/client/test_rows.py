@@ -59,19 +59,6 @@ def test_rows_and_a_table_give_the_same_client(asked, grouped):
         assert (a.n, a.counted, a.groups) == (b.n, b.counted, b.groups)
 
 
-def test_batches_and_groups_go_together():
-    regimes = arrays()
-    names = {r: np.where(np.arange(len(x)) % 2, "mon", "tue") for r, x in regimes.items()}
-    own = {k: v for k, v in regimes.items() if k != "control"}
-    client = jc.Client.from_samples(
-        "lab", observational=regimes["control"], interventions=own, batch=names, missing="drop",
-        group={r: np.arange(len(x)) // 20 for r, x in regimes.items()},
-    )  # fmt: skip
-    assert client.batches == ("mon", "tue")
-    assert client.control.rows == int(np.sum(~np.isnan(regimes["control"]).any(axis=1)))
-    assert client.control.groups == 120
-
-
 def test_bad_words_are_refused_in_one_line():
     regimes = arrays()
     for asked, said in (

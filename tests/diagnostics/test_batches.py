@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import check_client
@@ -31,14 +30,6 @@ def test_batches_that_wander_are_said_to_and_by_how_much():
     assert severity == "info"
     assert "standard deviations" in message
     assert set(found(client(Batches(0.3, "own")))) == {"batch-wander"}
-
-
-@pytest.mark.slow
-def test_batches_without_offsets_raise_no_alarm():
-    for layout in ("own", "crossed"):
-        alarms = [found(client(Batches(0.0, layout), seed, 500)) for seed in range(40)]
-        assert sum("batch-wander" in one for one in alarms) <= 1
-        assert set().union(*alarms) <= {"batch-wander"}
 
 
 def test_a_regime_that_is_alone_in_its_batch_is_named():
@@ -70,50 +61,8 @@ def test_regimes_that_share_a_batch_without_controls_are_named():
     assert found(one)["batch-without-control"][1].startswith("a, b: some or all rows")
 
 
-def test_offsets_of_batches_are_no_drift_of_the_control():
-    rng = np.random.default_rng(1)
-    offsets = np.repeat(3 * rng.normal(size=(2, 3)), 400, axis=0)
-    rows = {x: rng.normal(size=(800, 3)) * s for x, s in (("control", 1), ("a", 2))}
-    batch = dict.fromkeys(rows, np.repeat(["p1", "p2"], 400))
-    alarms = []
-    for given in (None, batch):
-        one = jc.Client.from_samples(
-            "lab",
-            observational=rows["control"] + offsets,
-            interventions={"a": rows["a"] + offsets},
-            batch=given,
-        )
-        alarms.append("drifting-control" in {f.check for f in check_client(one).findings})
-    assert alarms == [True, False]
-
-
-@pytest.mark.parametrize("layout", ["own", "apart", "crossed"])
-def test_a_study_with_offsets_is_usable_with_the_column(layout):
-    checks = {f.check for f in check_client(client(Batches(0.5, layout))).findings}
-    assert not checks & {"several-targets", "no-signal", "drifting-control", "swapped-control"}
-
-
 def test_the_remedy_for_unknown_batches_is_the_column():
     fragment = jc.recover_fragment(client(Batches(0.3, "apart", count=1, told=False)))
     remedies = [f.remedy for f in fragment.findings if f.check == "batch-offset"]
     assert remedies
     assert "--batch" in remedies[0]
-
-
-def offsets_found(departures: list[str], worlds: int) -> list[bool]:
-    """Whether each client of some worlds is said to have batch offsets."""
-    found = []
-    for seed in range(8_400_000, 8_400_000 + worlds):
-        world = jc.simulate.random_world(8, 4, 0.6, seed, features=1.5)
-        for k in range(4):
-            rows = world.sample(k, 1_000, seed=seed, departures=departures)
-            client = jc.Client.from_samples(rows.client, **rows.arguments())
-            found.append("batch-offset" in {f.check for f in jc.recover_fragment(client).findings})
-    return found
-
-
-@pytest.mark.slow
-def test_sensor_noise_is_not_taken_for_batch_offsets():
-    # Each client has a chance of 1 in 1,000.
-    assert sum(offsets_found(["sensor-noise=0.1"], 15)) <= 1
-    assert all(offsets_found(["sensor-noise=0.01", "batch-offsets=0.3"], 2))

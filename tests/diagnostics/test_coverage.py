@@ -104,7 +104,3 @@ def test_a_label_of_one_client_only_is_mentioned():
     labels = {"lab-1": ["a", "b"], "lab-2": ["a", "b", "x"]}
     finding = next(f for f in check_coverage(labels) if f.check == "lonely-labels")
     assert "x (lab-2)" in finding.message
-
-
-def test_full_overlap_gives_no_finding():
-    assert list(check_coverage({"lab-1": ["a", "b"], "lab-2": ["b", "a"]})) == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.diagnostics import check_client, check_study
+from jigsaw_crl.diagnostics import check_study
 
 from .reports import Rows, checks, client
 
@@ -27,13 +27,6 @@ def test_sound_studies_give_no_finding_however_the_interventions_act(kind, shift
         assert [f for r in check_study(study).clients for f in r.findings] == []
 
 
-def test_a_knock_down_that_keeps_the_second_moment_is_seen():
-    # About the control's mean, the smaller variance and the shift cancel.
-    control, regimes = rows_of("knock-down", 0, 1000, 0)
-    report = check_client(client(control, regimes))
-    assert min(report.strength.values()) > 1.5
-
-
 def test_a_shift_of_the_mean_alone_is_a_signal():
     rng = np.random.default_rng(0)
     control = rng.normal(size=(500, 4))
@@ -42,28 +35,6 @@ def test_a_shift_of_the_mean_alone_is_a_signal():
     assert "weak-intervention" not in checks(client(control, shifted))
     assert len(checks(client(control, same))["weak-intervention"]) == 4
     assert "no-signal" in checks(client(control, same))
-
-
-@pytest.mark.slow
-def test_means_of_one_law_are_rarely_taken_for_shifts():
-    alarms = 0
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        rows = rng.normal(size=(4, 60, 3))
-        regimes = dict(zip("abc", rows[1:], strict=True))
-        alarms += "no-signal" not in checks(client(rows[0], regimes))
-    # The level is one in a thousand for the mean and for each edge of the covariance.
-    assert alarms <= 4
-
-
-@pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
-def test_a_batch_offset_is_not_called_several_targets(kind, shift):
-    for seed in range(8):
-        control, regimes = rows_of(kind, shift, 2000, seed)
-        rng = np.random.default_rng(seed)
-        size = 0.5 * control.std(axis=0)
-        offset = {k: v + size * rng.normal(size=len(size)) for k, v in regimes.items()}
-        assert "several-targets" not in checks(client(control, offset))
 
 
 def test_an_intervention_on_two_nodes_with_shifts_is_named():
@@ -83,18 +54,6 @@ def test_an_intervention_on_two_nodes_with_shifts_is_named():
         named += bool(said)
     # A node and one of its parents may move two directions together, as one node does.
     assert named >= 5
-
-
-def test_heavy_tails_are_not_called_several_targets():
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        G = rng.normal(size=(6, 4))
-        control, *rest = (rng.standard_t(3, size=(1500, 4)) for _ in range(5))
-        regimes = {
-            f"z{j}": (z * np.where(np.arange(4) == j, 2, 1)) @ G.T for j, z in enumerate(rest)
-        }
-        said = checks(client(control @ G.T, regimes))
-        assert not any(f.severity == "error" for f in said.get("several-targets", []))
 
 
 def test_autocorrelated_rows_are_not_called_several_targets():
@@ -118,23 +77,6 @@ def test_autocorrelated_rows_are_not_called_several_targets():
     assert drifting <= 1
 
 
-@pytest.mark.slow
-def test_a_small_regime_is_not_taken_for_the_control_because_it_fits_everything():
-    # Curved sensors: every regime moves more than one direction against the many control rows.
-    alarms = errors = 0
-    for seed in range(12):
-        control, regimes = rows_of("hard", 0, 6000, seed)
-        size = control.std(axis=0)
-        bent = {k: np.tanh(v / size) for k, v in {"control": control, **regimes}.items()}
-        small = next(iter(regimes))
-        bent[small] = bent[small][:100]
-        said = checks(client(bent.pop("control"), bent))
-        errors += any(f.severity == "error" for f in said.get("several-targets", []))
-        alarms += "swapped-control" in said
-    assert errors > 0
-    assert alarms == 0
-
-
 @pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
 def test_a_control_swapped_with_a_regime_is_named_with_and_without_shifts(kind, shift):
     named = 0
@@ -144,11 +86,3 @@ def test_a_control_swapped_with_a_regime_is_named_with_and_without_shifts(kind, 
         said = checks(client(regimes[label], {**regimes, label: control}))
         named += any(repr(label) in f.message for f in said.get("swapped-control", []))
     assert named >= 6
-
-
-def test_a_control_that_is_mostly_drift_is_refused_for_that_reason():
-    control, regimes = rows_of("paper", 0, 3000, 0)
-    trend = np.linspace(0, 6, len(control))[:, None] * control.std(axis=0)
-    report = check_client(client(control + trend, regimes))
-    (said,) = (f for f in report.findings if f.severity == "error")
-    assert (said.check, said.regime) == ("drifting-control", "control")

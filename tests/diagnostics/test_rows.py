@@ -19,17 +19,6 @@ def sampled(seed, n, *, noise="gaussian", departures=()):
     return world.sample(0, n, noise, seed, departures=departures).to_client()
 
 
-@pytest.mark.parametrize("n", [300, 1_000, 10_000])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace", "lognormal"])
-@pytest.mark.slow
-def test_linear_systems_do_not_have_light_tails(n, noise):
-    lognormal = noise == "lognormal"
-    family = "gaussian" if lognormal else noise
-    departures = ("lognormal-noise=0.5",) if lognormal else ()
-    for seed in range(10):
-        assert not check_light_tails(sampled(seed, n, noise=family, departures=departures))
-
-
 # Some clients see hardly any effect that could saturate.
 @pytest.mark.parametrize(
     ("departure", "least"), [("nonlinear-system=0.5", 5), ("nonlinear-sensors=0.25", 8)]
@@ -41,14 +30,6 @@ def test_saturation_is_named(departure, least, n):
     named = [each[0] for each in found if each]
     assert len(named) >= least
     assert all("saturate" in f.message and f.value < f.threshold for f in named)
-
-
-@pytest.mark.slow
-def test_the_score_of_gaussian_rows_is_standard_normal(monkeypatch):
-    monkeypatch.setattr("jigsaw_crl.diagnostics.rows.LIGHT", np.inf)
-    scores = [check_light_tails(sampled(seed, 1_000))[0].value for seed in range(40)]
-    assert abs(np.mean(scores)) < 0.6
-    assert 0.7 < np.std(scores) < 1.4
 
 
 def test_rows_that_were_trimmed_say_nothing_about_tails(tmp_path):
@@ -75,14 +56,6 @@ def test_few_gaussian_rows_are_neither_outliers_nor_several_targets(n):
     found = {check for seed in range(5) for check in checks(few_rows(seed, n))}
     said = found - {"unseen-latents", "drifting-control"}
     assert said <= ({"weak-intervention"} if n <= 12 else set())
-
-
-def test_a_copy_among_small_regimes_is_still_found():
-    whole = few_rows(0, 12)
-    twice = {**whole.interventions, "z1": whole.interventions["z0"]}
-    one = jc.Client.from_moments("lab", control=whole.control, interventions=twice)
-    (copy,) = checks(one)["duplicated-regime"]
-    assert copy.regime == "z1"
 
 
 def test_a_regime_at_the_edge_of_chance_is_not_told_to_take_as_many_rows_as_it_has():

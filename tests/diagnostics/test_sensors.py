@@ -71,12 +71,6 @@ def test_a_regime_of_few_rows_does_not_turn_the_check_off():
     assert CHECK in checks(shorter)
 
 
-def test_a_study_of_drifting_gains_is_refused_with_that_reason():
-    world = jc.simulate.random_world(12, 4, 0.6, 6_100_001)
-    with pytest.raises(jc.InputError, match="gains differ between regimes"):
-        jc.recover(world.clients(10_000, departures=["gain-drift=0.05"]))
-
-
 def uneven(n: int, features: int) -> str:
     """What is said of sensors of unequal noise."""
     rng = np.random.default_rng(0)

@@ -19,15 +19,12 @@ __all__ = ["by_label", "densities"]
 
 
 def densities(
-    statistics: Statistics, hypotheses: Hypotheses, sizes: dict[str, FloatArray]
+    statistics: Statistics, hypotheses: Hypotheses, units: FloatArray, far: FloatArray
 ) -> FloatArray:
     """What `mixture.densities` returns."""
-    scales, weights = hypotheses.of_pairs(sizes)
-    owner = np.array([h for h, _ in hypotheses.components])
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights)
-    each = np.stack([_log_normal(statistics, scales[:, c]) for c in range(len(owner))], axis=-1)
-    each = each - each[..., :1] + log_weights[:, None, :]
+    owner, scales, weights = hypotheses.components
+    each = np.stack([_log_normal(statistics, v * units) for v in scales], axis=-1)
+    each = each - _log_normal(statistics, far)[..., None] + np.log(weights)
     rows = np.stack([_log_sum(each[..., owner == h]) for h in range(len(hypotheses.rows))], axis=-1)
     return np.where(_possible(statistics, hypotheses), rows, -np.inf)
 

@@ -1,7 +1,5 @@
 """Fragments for tests: one with every field filled, and a strategy for any fragment."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The type `Fragment`: its statements, its checks and its copies."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +7,8 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.evidence.priors import IN_DISTRICT, MISSED
-from jigsaw_crl.fragment import BayesFactors, Fragment, Statements
+from jigsaw_crl.evidence.priors import MISSED
+from jigsaw_crl.fragment import BayesFactors, Statements
 
 from .examples import BLOCKS, fragment, statements
 
@@ -32,33 +30,6 @@ def test_exact_statements_are_infinite_evidence():
     assert f.evidence[3, 0] == -np.inf
     assert np.isnan(f.evidence[0, 1])
     assert np.isnan(np.diagonal(f.evidence)).all()
-
-
-def test_the_paper_s_method_has_no_pairwise_evidence():
-    f = fragment(method="paper", bayes=None, districts=None)
-    assert np.isnan(f.evidence).all()
-    assert f.districts is None
-
-
-def test_evidence_rises_with_the_bayes_factor_and_a_district_takes_it_away():
-    def summary(yes, district):
-        ancestor = np.zeros((1, 2, 2))
-        ancestor[0, 0, 1] = yes
-        apart = np.full((2, 2), district)
-        two = PartialOrder.from_pairs([frozenset("x"), frozenset("y")], [])
-        f = Fragment(
-            "k",
-            "null-cone",
-            ("x", "y"),
-            two.elements,
-            two,
-            bayes=BayesFactors((1.0,), ancestor, apart),
-        )
-        return f.evidence[0, 1]
-
-    assert summary(6, -9) > summary(2, -9) > 0 > summary(-6, -9)
-    # Inside a district only the prior is left: one direction against the other and neither.
-    assert summary(6, 30) == pytest.approx(np.log(IN_DISTRICT / (1 - IN_DISTRICT)), abs=0.01)
 
 
 def test_a_line_that_may_lean_and_a_missed_direction_weaken_what_is_said():

@@ -1,7 +1,5 @@
 """Fragment files of several clients."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -45,11 +43,6 @@ def test_labels_that_differ_only_in_spelling_are_one_with_a_note_and_refused_if_
     pieces = [(path, read_fragment(path)) for path in paths]
     with pytest.raises(InputError, match="'pump' of lab-2 is 'Pump'"):
         fragments_by_client(pieces, signed=True)
-
-
-def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(InputError, match="this is a folder"):
-        read_fragment_files([tmp_path])
 
 
 def test_a_file_larger_than_any_fragment_is_refused_before_it_is_read(tmp_path):

@@ -1,7 +1,5 @@
 """Which rows and matrices are accepted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,12 +43,3 @@ def test_numeric_arrays_are_neither_copied_nor_converted():
     for kind in (np.float32, np.float64, np.int16, np.bool_):
         rows = np.ones((3, 2), dtype=kind)
         assert check_rows(rows) is rows
-
-
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [([["a"]], "not numbers"), ([1.0, 2.0], "shape"), (np.ones((0, 3)), "shape")],
-)
-def test_rows_that_are_no_matrix_of_numbers_are_refused(rows, says):
-    with pytest.raises(InputError, match=says):
-        check_rows(rows)

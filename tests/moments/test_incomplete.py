@@ -81,28 +81,6 @@ def client(missing: str, share: float = 0.2, **asked) -> jc.Client:
     )
 
 
-def test_autocorrelation_is_seen_through_the_gaps():
-    from scipy.signal import lfilter
-
-    def found(share: float) -> jc.Client:
-        rng = np.random.default_rng(4)
-        G = rng.normal(size=(8, 3))
-
-        def rows(gain):
-            z = lfilter([1], [1, -0.8], rng.normal(size=(8_000, 3)), axis=0)
-            return holes(rng, (z * gain) @ G.T, share)
-
-        regimes = {f"z{j}": rows(1 + np.eye(3)[j]) for j in range(3)}
-        return jc.Client.from_samples(
-            "lab", observational=rows(1), interventions=regimes, missing="em"
-        )
-
-    with_gaps, complete = found(0.1), found(0.0)
-    assert complete.control.incomplete is None
-    assert with_gaps.control.counted.mean == pytest.approx(complete.control.counted.mean, rel=0.2)
-    assert complete.control.counted.mean > 6
-
-
 def test_what_cannot_be_filled_is_refused():
     rows = np.random.default_rng(0).normal(size=(50, 4))
     rows[5:, 2] = np.nan

@@ -62,11 +62,3 @@ def test_moments_keep_the_step_however_their_rows_were_cut_into_chunks():
     np.testing.assert_allclose(halves[0].merge(halves[1]).step, 0.25)
     np.testing.assert_allclose(Moments.of_batches(dict(zip("ab", halves, strict=True))).step, 0.25)
     assert whole.select(np.array([3, 1])).step.shape == (2,)
-
-
-def test_filled_moments_keep_the_step():
-    rows = rounded(2)
-    rows[::5, 2] = np.nan
-    filled = Accumulator(5, RowOptions(missing="em"))
-    filled.add(rows)
-    np.testing.assert_allclose(filled.moments().step, 1.0)

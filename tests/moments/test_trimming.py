@@ -32,28 +32,6 @@ def test_spoilt_rows_that_mask_one_another_are_found():
     assert not inner_rows(rows, 0.3)[:200].any()
 
 
-def test_trimming_gaussian_rows_only_rescales_their_covariance():
-    mixing = np.random.default_rng(9).normal(size=(5, 5))
-    total = np.zeros((5, 5))
-    for seed in range(8):
-        rows = correlated(5000, seed)
-        white = rows[inner_rows(rows, 0.05)] @ np.linalg.inv(mixing)
-        total += np.cov(white.T) / 8
-    scale = np.trace(total) / 5
-    assert 0.85 < scale < 0.95
-    # Five standard errors of 40,000 rows.
-    assert np.abs(total / scale - np.eye(5)).max() < 5 * np.sqrt(2 / 40_000)
-
-
-def test_trimming_does_not_depend_on_the_units_or_on_copies_of_columns():
-    rows = correlated(500, 4)
-    kept = inner_rows(rows, 0.1)
-    other = rows @ np.diag([1e-3, 1, 1e3, 1, 1]) + 7
-    assert np.array_equal(inner_rows(other, 0.1), kept)
-    again = inner_rows(np.hstack([rows, rows[:, :2]]), 0.1)
-    assert np.count_nonzero(again != kept) <= 4
-
-
 def test_an_accumulator_that_trims_gives_the_moments_of_the_rows_that_stay():
     rows = correlated(700, 5)
     stream = Accumulator(5, RowOptions(trim=0.1))

@@ -1,7 +1,5 @@
 """The choice of readings: its optimum, and how sure it is."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -50,8 +48,3 @@ def test_the_choice_is_the_best_of_all_and_the_margin_mostly_its_lead():
             sure += bool(m <= lead + 1e-6)
     assert best >= 36
     assert sure >= 0.8 * 40 * 5
-
-
-def test_a_regime_with_one_reading_is_sure():
-    own = np.array([[0.0, IMPOSSIBLE]])
-    assert choose_readings(np.zeros((1, 1, 2, 2)), own).margin.tolist() == [np.inf]

@@ -1,7 +1,5 @@
 """Hard interventions at a client: effects, latents and their errors (T8)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -112,30 +110,6 @@ def test_soft_interventions_called_hard_are_caught_and_read_as_soft():
     assert caught >= 6
 
 
-@pytest.mark.slow
-def test_hard_interventions_are_seldom_called_soft():
-    raised = 0
-    for seed in range(10):
-        world = hard_world(714_000 + seed)
-        for k in range(3):
-            fragment = jc.recover_fragment(world.client(k, n_samples=2_000), interventions="hard")
-            raised += any(f.check == "not-hard" for f in fragment.findings)
-    assert raised <= 1
-
-
-def test_labels_of_interventions_follow_the_rule_for_labels():
-    client = jc.simulate.setting("A", 0).client(0)
-    label = client.labels[0]
-    assert client.with_interventions({f" {label}": "hard"}).hard == {label}
-    study = jc.Study("one", (client,))
-    wide = "".join(chr(ord(c) + 0xFEE0) for c in label)
-    assert study.with_interventions({wide: "hard"}).clients[0].hard == {label}
-    with pytest.raises(jc.InputError, match="twice, with two kinds"):
-        study.with_interventions({label: "soft", f"{label} ": "hard"})
-    with pytest.raises(jc.InputError, match="interventions is a list"):
-        study.with_interventions([label])
-
-
 def test_effects_need_a_hard_intervention_on_the_affected_label():
     world = hard_world(716_000)
     client = world.client(0, n_samples=5_000)
@@ -149,8 +123,9 @@ def test_effects_need_a_hard_intervention_on_the_affected_label():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_claim_without_shifts_does_not_change_which_line_is_chosen(seed):
-    # Without a shift a line can be taken for its c. The effects that follow from this look real.
+def test_a_claim_excludes_lines_and_prefers_none(seed):
+    # Without a shift a line can be taken for its c. The effects that follow from this look real, so
+    # that a claim only excludes lines with which effects would run both ways: here, none is chosen.
     world = jc.simulate.random_world(20, 2, 0.6, 718_000 + seed, intervention="hard")
     for k in range(2):
         client = world.client(k, n_samples=10_000)
@@ -158,7 +133,20 @@ def test_a_claim_without_shifts_does_not_change_which_line_is_chosen(seed):
             read(client, hard=np.full(len(client.labels), said)) for said in (False, True)
         )
         assert np.array_equal(soft.choice.reading, hard.choice.reading)
-        assert np.array_equal(soft.choice.margin, hard.choice.margin)
+        assert (hard.choice.margin > soft.choice.margin - 1e-6).all()
+
+
+@pytest.mark.parametrize(
+    ("graph", "seed", "n"), [("star", 8_810_233, 10_000), ("star", 8_810_183, 10_000)]
+)
+def test_exchanged_lines_are_no_reason_to_doubt_a_claim(graph, seed, n):
+    # Children of a hidden cause: exchanged lines fit all pairs a little better.
+    world = jc.simulate.random_world(8, 4, 0.7, seed, graph=graph, intervention="hard")
+    for k in range(world.n_clients):
+        control, regimes = world.rows(k, n, seed=seed)
+        client = jc.Client.from_samples("a", observational=control, interventions=regimes)
+        fragment = jc.recover_fragment(client, interventions="hard")
+        assert not any(f.check == "not-hard" for f in fragment.findings)
 
 
 def test_the_error_of_a_new_effect_follows_from_its_gradient():
@@ -173,7 +161,20 @@ def test_the_error_of_a_new_effect_follows_from_its_gradient():
     revealed = reveal(reading)
     known = np.flatnonzero(revealed.known)
     i, j = (known[x] for x in np.triu_indices(len(known), 1))
-    value, error = revealed.effects(i, j)
+    value, error = revealed.effects(i, j, total_effect)
     squared, of_squared = revealed.effects(i, j, square)
     np.testing.assert_allclose(squared, value**2)
     np.testing.assert_allclose(of_squared, 2 * np.abs(value) * error)
+
+
+def test_labels_of_interventions_follow_the_rule_for_labels():
+    client = jc.simulate.setting("A", 0).client(0)
+    label = client.labels[0]
+    assert client.with_interventions({f" {label}": "hard"}).hard == {label}
+    study = jc.Study("one", (client,))
+    wide = "".join(chr(ord(c) + 0xFEE0) for c in label)
+    assert study.with_interventions({wide: "hard"}).clients[0].hard == {label}
+    with pytest.raises(jc.InputError, match="twice, with two kinds"):
+        study.with_interventions({label: "soft", f"{label} ": "hard"})
+    with pytest.raises(jc.InputError, match="interventions is a list"):
+        study.with_interventions([label])

@@ -91,21 +91,6 @@ def test_misfits_of_a_linear_system_are_chance_and_those_of_a_bent_one_are_not()
     assert fits(given).tail[truth.any(axis=1)].min() < 1e-20
 
 
-@pytest.mark.slow
-def test_errors_of_effects_that_are_zero_are_right():
-    scores = []
-    for seed in range(16):
-        given, truth, _ = changes(a_world("tanh", seed), 10_000, seed=seed)
-        found = peel(given, SCALES)
-        zero = ~truth & ~np.isnan(found.error) & ~np.eye(len(truth), dtype=bool)
-        scores += (found.value[zero] / found.error[zero]).tolist()
-    assert len(scores) > 100
-    size = np.abs(scores)
-    assert 0.7 < np.median(size) / 0.6745 < 1.2
-    # A label that is removed too early spoils the readers behind it.
-    assert np.mean(size > 4) < 0.03
-
-
 def test_factors_do_not_depend_on_the_order_or_the_basis_of_the_labels():
     given, _, _ = changes(a_world("mixed", 2), 10_000)
     found = peel(given, SCALES)
@@ -130,6 +115,21 @@ def test_a_statement_is_not_sure_if_the_opposite_order_explains_as_much(seed):
     assert not (clear & ~truth).any()
 
 
+@pytest.mark.parametrize("seed", [32, 37, 59])
+def test_a_label_that_was_removed_too_early_is_tried_behind_all_that_seem_to_move_it(seed):
+    # A chain of sines: the response of one label is nearly linear, so that its regime fits early.
+    rng = np.random.default_rng(seed)
+    A = np.diag(rng.choice([-1, 1], 14) * rng.uniform(0.5, 1.5, 14), 1)
+    own = sorted(rng.choice(15, 10, replace=False).tolist())
+    protocol = Intervention("set", shift=1.0)
+    world = world_from_graph(A, [own], None, seed, intervention=protocol, system="sine")
+    given, truth, _ = changes(world, 10_000, noise="laplace")
+    found = np.logaddexp.reduce(peel(given, SCALES).log_factors, axis=0) - np.log(len(SCALES))
+    clear = (found > 3.0) & ~np.eye(len(found), dtype=bool)
+    assert clear.sum() >= 30
+    assert not (clear & ~truth).any()
+
+
 @pytest.mark.parametrize("system", ["tanh", "relu", "mixed"])
 def test_a_bent_client_states_ancestors_effects_at_its_dose_and_no_false_claim(system):
     yes = wrong = 0
@@ -145,6 +145,13 @@ def test_a_bent_client_states_ancestors_effects_at_its_dose_and_no_false_claim(s
             continue
         assert set(result.effects.kind) == {"average effect at this dose"}
         assert not result.graph.edges
+        frame = result.order.to_frame()
+        bounds = frame[frame.excludes_above.notna()]
+        assert len(bounds)
+        assert set(bounds.excludes_unit) == {"standard deviations at this dose"}
+        for row in frame[frame.verdict == "not ancestor"].itertuples():
+            why = str(result.order.explain(row.ancestor, row.descendant))
+            assert "No client measured" not in why
     assert yes >= 10
     assert wrong == 0
 
@@ -161,27 +168,6 @@ def test_the_latents_of_a_bent_client_are_recovered():
     position = {world.names[node]: i for i, node in enumerate(view.nodes)}
     for i, label in enumerate(fragment.labels):
         assert abs(np.corrcoef(read[:, i], Z[:, position[label]])[0, 1]) > 0.99
-
-
-def test_a_linear_client_is_read_as_before():
-    world = a_world("linear", 4)
-    result = jc.recover(world.clients(10_000, seed=1), interventions="hard")
-    assert "nonlinear-response" not in {f.check for f in result.diagnostics}
-    assert set(result.effects.kind) == {"total effect"}
-
-
-@pytest.mark.slow
-def test_most_second_targets_are_not_taken_for_bends():
-    struck = bent = 0
-    for seed in (0, 1, 2):
-        protocol = Intervention("hard", shift=1.0, off_target=0.2)
-        world = random_world(12, 6, 0.6, seed=seed, intervention=protocol)
-        for k, client in enumerate(world.clients(5_000, seed=7)):
-            fragment = jc.recover_fragment(client, interventions="hard")
-            bent += any(f.check == "nonlinear-response" for f in fragment.findings)
-            struck += any(world.off_target(k, label) is not None for label in client.labels)
-    assert struck >= 10
-    assert bent <= 0.45 * struck
 
 
 def test_predictions_keep_to_the_doses_that_were_applied():
@@ -205,11 +191,11 @@ def test_soft_labels_of_a_bent_client_are_left_open_and_the_remedy_is_named():
     kinds = dict.fromkeys(hard, "hard") | {soft: "soft"}
     fragment = jc.recover_fragment(client, interventions=kinds)
     checks = {f.check: f for f in fragment.findings}
-    if "nonlinear-response" in checks:
-        assert checks["no-shift"].regime == soft
-        assert "hard intervention that shifts the mean" in checks["no-shift"].remedy
-        i = fragment.labels.index(soft)
-        assert np.isnan(fragment.evidence[i]).sum() >= len(client.labels) - 1
+    assert "nonlinear-response" in checks
+    assert checks["no-shift"].regime == soft
+    assert "hard intervention that shifts the mean" in checks["no-shift"].remedy
+    i = fragment.labels.index(soft)
+    assert np.isnan(fragment.evidence[i]).sum() >= len(client.labels) - 1
 
 
 def offset(given, size, which):

@@ -1,7 +1,5 @@
 """Districts and blocks: from a client's own evidence, and with the assembled order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

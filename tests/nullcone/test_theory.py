@@ -1,7 +1,5 @@
 """Each statement of docs/theory.md, checked on random worlds with exact moments."""
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 

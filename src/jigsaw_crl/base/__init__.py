@@ -1,7 +1,7 @@
 """Building blocks that every other package may import; they import only each other.
 
 ==============  ====================================================================
-`algebra`       leading space, pseudo-inverse and inverse root of a positive matrix
+`algebra`       pseudo-inverse and inverse root of a positive matrix
 `arrays`        names of the array types in signatures
 `bitsets`       orders as bit sets in machine words, compiled
 `documents`     closed JSON documents, checked by pydantic
@@ -14,7 +14,7 @@
 `files`         atomic writes, locks; system errors become an `InputError` that names the file
 `nulls`         null distributions of eigenvalues and of shifts of the mean
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
-`terminal`      JSON, notes and progress of the commands
+`terminal`      answers, notes and progress of the commands
 `threads`       clients that run at once; threads of linear algebra
 ==============  ====================================================================
 """

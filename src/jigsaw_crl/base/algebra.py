@@ -1,16 +1,15 @@
-"""Symmetric positive semi-definite matrices: leading space, pseudo-inverse, inverse square root."""
+"""Pseudo-inverse and inverse square root of moments; rows off other rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 
-
-def column_space(second_moment: FloatArray, rank: int) -> FloatArray:
-    """Orthonormal basis of the leading `rank` eigenvectors, shape (d, rank)."""
-    _, vectors = np.linalg.eigh(second_moment)
-    return np.ascontiguousarray(vectors[:, ::-1][:, :rank])
+# Length of a unit row off the others from which it is rounding.
+DEPENDENT = 1e-7
 
 
 def fixed_rank_pinv(matrix: FloatArray, rank: int) -> FloatArray:
@@ -32,3 +31,24 @@ def inverse_square_root(matrix: FloatArray) -> FloatArray:
     least = max(float(values[-1]) * np.finfo(np.float64).eps, np.finfo(np.float64).tiny)
     values = np.maximum(values, least)
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T, dtype=np.float64)
+
+
+def orthogonal_rows(
+    rows: FloatArray, groups: Sequence[Sequence[int]], above: BoolArray
+) -> FloatArray:
+    """Each row minus its projection on the rows of its ancestors, scaled to unit length.
+
+    Rows of a group have the same ancestors: `above[a, d]` says that row a is one of row d. The
+    order among the ancestors does not matter, because they span the same space in any.
+    """
+    scale = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = rows / np.where(scale > 0, scale, 1.0)
+    off = unit.copy()
+    for group in groups:
+        Q, R = np.linalg.qr(unit[above[:, group[0]]].T)
+        # A row that depends on those before it adds no direction.
+        Q = Q[:, np.abs(np.diagonal(R)) > DEPENDENT]
+        for _ in range(2):  # the second pass removes what rounding left
+            off[group] -= (off[group] @ Q) @ Q.T
+    norm = np.linalg.norm(off, axis=1, keepdims=True)
+    return np.asarray(off / np.where(norm > 0, norm, 1.0))

@@ -6,12 +6,11 @@ Import this module only where documents are read or written: it loads pydantic.
 from __future__ import annotations
 
 import codecs
-import re
+import json
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file
@@ -22,24 +21,23 @@ WholeNumber = Annotated[int, Field(strict=True)]
 
 # Names of fields and values come from the document: characters that an error quotes of one.
 _QUOTED, _SAID = 80, 300
-# A string of a valid JSON text, and the colon after it if it names a field.
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)')
 
 
-def _n_fields(value: object) -> int:
-    """The number of fields of all objects in a parsed text."""
-    if isinstance(value, dict):
-        return len(value) + sum(map(_n_fields, value.values()))
-    # Most lists are of numbers: their types tell it faster than one call for each.
-    if isinstance(value, list) and not {dict, list}.isdisjoint(map(type, value)):
-        return sum(map(_n_fields, value))
-    return 0
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON text; the parser itself would keep the last of two fields of one name."""
+    if len(found := dict(fields)) < len(fields):
+        raise ValueError("a field occurs twice")
+    return found
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"it has no {word}")
 
 
 class Closed(BaseModel):
     """A part of a document. Unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Document(Closed):
@@ -67,11 +65,8 @@ class Document(Closed):
         try:
             if isinstance(text, bytes):
                 text = text.removeprefix(codecs.BOM_UTF8).decode()
-            document = from_json(text, allow_inf_nan=False)
-            # The parser keeps the last of several fields with one name; others keep the first.
-            if sum(found[1] == ":" for found in _STRING.finditer(text)) != _n_fields(document):
-                raise ValueError("a field occurs twice")
-        except (TypeError, ValueError) as error:  # TypeError: a lone surrogate, not valid in UTF-8
+            document = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
             raise InputError(
                 f"the {cls.kind} is not valid JSON ({error})", cls.remedy, path=path
             ) from None

@@ -27,22 +27,12 @@ Ours = Callable[[bytes], bool]
 _LOOKED_AT = 1 << 16
 # What is never overwritten: private keys (as text, or the first bytes of PKCS #8 and #1), lists of
 # public keys, and the logs of used fragments.
-_KEPT = (
-    (re.compile(rb"PRIVATE KEY-----"), "a private key"),
-    (
-        re.compile(rb"\A0(?:[\x00-\x7f]|\x81.|\x82..)\x02\x01[\x00\x01][0\x02\x04]", re.S),
-        "a private key",
-    ),
-    (re.compile(rb'"ed25519:'), "a list of keys"),
-    (re.compile(rb'\A\s*\{\s*"format"\s*:\s*"jigsaw-crl/log"'), "a log"),
-)
-_KINDS = (
-    (stat.S_ISDIR, "a folder", "Name a file."),
-    (stat.S_ISFIFO, "a pipe", "Write the data to a file first."),
-    (stat.S_ISSOCK, "a socket", "Name a file."),
-    (stat.S_ISCHR, "a device", "Name a file."),
-    (stat.S_ISBLK, "a device", "Name a file."),
-)
+_KEPT = {
+    rb"PRIVATE KEY-----": "a private key",
+    rb"\A0(?:[\x00-\x7f]|\x81.|\x82..)\x02\x01[\x00\x01][0\x02\x04]": "a private key",
+    rb'"ed25519:': "a list of keys",
+    rb'\A\s*\{\s*"format"\s*:\s*"jigsaw-crl/log"': "a log",
+}
 
 
 @contextmanager
@@ -63,19 +53,14 @@ def readable(path: Path) -> Iterator[None]:
     """Turn a system error while reading into an `InputError` that names the file."""
     try:
         yield
-    except FileNotFoundError:
-        raise InputError("there is no such file", "Check the path.", path=path) from None
-    except PermissionError:
-        raise InputError(
-            "reading it is not permitted", "Ask for permission to read it.", path=path
-        ) from None
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"it cannot be read ({reason[:200]})",
-            "Copy the file again; it may be truncated.",
-            path=path,
-        ) from None
+        what, remedy = f"it cannot be read ({reason[:200]})", "Copy it again; it may be truncated."
+        if isinstance(error, FileNotFoundError):
+            what, remedy = "there is no such file", "Check the path."
+        elif isinstance(error, PermissionError):
+            what, remedy = "reading it is not permitted", "Ask for permission to read it."
+        raise InputError(what, remedy, path=path) from None
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -84,7 +69,8 @@ def open_regular(path: Path) -> BufferedReader:
         # Without O_NONBLOCK, opening a pipe waits for a writer.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
-            _refuse_odd(os.fstat(handle).st_mode, path)
+            if not stat.S_ISREG(mode := os.fstat(handle).st_mode):
+                raise _odd(mode, path)
             return os.fdopen(handle, "rb")
         except BaseException:
             os.close(handle)
@@ -103,10 +89,11 @@ def read_file(path: Path, most_bytes: int, what: str = "file of this kind") -> b
         raise InputError(f"the file is larger than any {what}", "Check what it is.", path=path)
 
 
-def _refuse_odd(mode: int, path: Path) -> None:
-    for is_kind, kind, remedy in _KINDS:
-        if is_kind(mode):
-            raise InputError(f"this is {kind}", remedy, path=path)
+def _odd(mode: int, path: Path) -> InputError:
+    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a socket or a device"
+    return InputError(
+        f"this is {kind}", "Name a file, or write the data to a file first.", path=path
+    )
 
 
 def check_output(
@@ -122,33 +109,22 @@ def check_output(
     An input of the command is never overwritten, nor is a user's own file in a folder that is one,
     a key or a log; any other file only with `force`. `what` the file would be is for the message.
     """
-    try:
-        found = os.stat(path)
-    except OSError:
-        # It does not exist, or cannot be seen; writing will say so.
+    if not os.path.exists(path):
+        # Or it cannot be seen; writing will say so.
         return
-    _refuse_odd(found.st_mode, path)
     with open_regular(path) as file, readable(path):
         seen = file.read(_LOOKED_AT)
         end = file.seek(0, os.SEEK_END)
         file.seek(max(len(seen), end - _LOOKED_AT))
         seen += file.read(_LOOKED_AT)
     mine = ours(seen)
-    for given in inputs:
-        with suppress(OSError):
-            if given is None or not (
-                not mine and path.resolve().is_relative_to(given.resolve())
-                if given.is_dir()
-                else os.path.samefile(path, given)
-            ):
-                continue
-            raise InputError(
-                "it is an input of this command and is not overwritten",
-                "Name a new file.",
-                path=path,
-            )
-    for kept, kind in _KEPT:
-        if kept.search(seen):
+    for given in (x for x in inputs if x is not None):
+        inside = not mine and given.is_dir() and path.resolve().is_relative_to(given.resolve())
+        if inside or (given.is_file() and os.path.samefile(path, given)):
+            wrong = "it is an input of this command and is not overwritten"
+            raise InputError(wrong, "Name a new file.", path=path)
+    for kept, kind in _KEPT.items():
+        if re.search(kept, seen, re.S):
             raise InputError(f"it is {kind} and is not overwritten", "Name a new file.", path=path)
     if not force and not mine:
         raise InputError(
@@ -180,7 +156,8 @@ def write_file(
         mode = 0o600 if private else None
         with suppress(FileNotFoundError):
             found = os.stat(target).st_mode
-            _refuse_odd(found, Path(target))
+            if not stat.S_ISREG(found):
+                raise _odd(found, Path(target))
             mode = 0o600 if private else stat.S_IMODE(found) & 0o777
         folder, name = os.path.split(target)
         try:
@@ -212,13 +189,6 @@ def write_text(path: Path, text: str, *, private: bool = False) -> Path:
     """Write text in UTF-8, completely or not at all."""
     data = text.encode("utf-8")
     return write_file(path, lambda file: file.write(data), private=private)
-
-
-def new_stage(parent: Path, prefix: str) -> Path:
-    """Make a folder with a name of its own, whose permissions follow the umask."""
-    stage = parent / f"{prefix}{secrets.token_hex(6)}"
-    stage.mkdir()
-    return stage
 
 
 def sync_folder(folder: Path) -> None:

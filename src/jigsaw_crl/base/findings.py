@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-from jigsaw_crl.base.text import number
+from jigsaw_crl.base.text import few, number
 
 Severity = Literal["info", "warning", "error"]
 # A dataclass with this as `__pydantic_config__` can be part of a file: see `base.documents`.
@@ -72,30 +72,17 @@ class ReadingNote:
     """
 
     label: str | None
-    check: Literal[
-        "weak-intervention",
-        "several-targets",
-        "mean-only",
-        "batch-offset",
-        "not-hard",
-        "leaning-lines",
-        "off-target",
-        "excess-spread",
-        "nonlinear-response",
-        "no-shift",
-    ]
+    check: str
     value: float
     threshold: float
     other: str = ""
 
 
 def spelling_notes(names: Mapping[str, str], client: str) -> list[Finding]:
-    """A note for each label of a client that others spell otherwise."""
+    """A note on the labels of a client that others spell otherwise; none if there are none."""
+    if not names:
+        return []
+    said = f"other clients spell {len(names)} of its labels otherwise"
+    taken = few(f"{x!r} is taken as {y!r}" for x, y in names.items())
     remedy = "Nothing to do if they mean the same; otherwise [rename] one of them."
-    said = "is taken as {!r}, which other clients write so"
-    return [
-        Finding(
-            "label-spelling", "info", f"its label {x!r} {said.format(y)}", remedy, client=client
-        )
-        for x, y in names.items()
-    ]
+    return [Finding("label-spelling", "info", f"{said}: {taken}", remedy, client=client)]

@@ -7,8 +7,7 @@ because NumPy forgets `writeable=False` on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,47 +16,39 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class FrozenMapping(Mapping[K, V]):
+class FrozenMapping(dict[K, V]):
     """A read-only copy of a mapping."""
 
-    __slots__ = ("_items",)
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("this mapping cannot be changed")
 
-    def __init__(self, items: Mapping[K, V]) -> None:
-        self._items = dict(items)
+    __setitem__ = __delitem__ = __ior__ = clear = _refuse
+    pop = popitem = setdefault = update = _refuse
 
-    def __getitem__(self, key: K) -> V:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __repr__(self) -> str:
-        return repr(self._items)
+    def __reduce__(self) -> tuple[object, ...]:
+        # By default the items are set one by one.
+        return type(self), (dict(self),)
 
 
 class ReadOnlyArrays:
     """Base of types whose arrays are read-only: they are so again after unpickling or copying."""
 
-    def _copy_read_only(self, *fields: str, dtype: npt.DTypeLike = np.float64) -> None:
-        """Replace arrays of a frozen dataclass by read-only copies; a field may be None.
+    def __post_init__(self, *fields: str, dtype: npt.DTypeLike = np.float64) -> None:
+        """Replace arrays of a frozen dataclass by read-only copies: those named, or all arrays.
 
-        An array that is read-only already, and no view of another, stays as it is.
+        A field may be None. An array that is read-only already, and no view of another, stays.
         """
-        for field in fields:
+        arrays = [name for name, value in vars(self).items() if isinstance(value, np.ndarray)]
+        for field in fields or arrays:
             value = getattr(self, field)
-            settled = (
-                type(value) is np.ndarray
-                and value.dtype == dtype
-                and value.flags.owndata
-                and not value.flags.writeable
-            )
-            if value is not None and not settled:
-                value = np.array(value, dtype=dtype)
+            kind = np.dtype(dtype) if fields else value.dtype
+            own = type(value) is np.ndarray and value.dtype == kind and value.flags.owndata
+            if value is not None and not (own and not value.flags.writeable):
+                value = np.array(value, dtype=kind)
                 value.flags.writeable = False
                 object.__setattr__(self, field, value)
+
+    _copy_read_only = __post_init__
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():

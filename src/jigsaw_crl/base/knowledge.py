@@ -21,7 +21,6 @@ from jigsaw_crl.base.labels import label_key, normal_label
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.base.text import did_you_mean, few
 
-Pair = tuple[str, str]
 # Characters of a wrong value that an error quotes.
 _QUOTED = 80
 _FORM, _TIERS = '["pump -> tank"]', '[["pump"], ["valve", "tank"]]'
@@ -59,18 +58,18 @@ class Knowledge:
     not_ancestor: Sequence[str | Sequence[str]] = ()
 
     def __post_init__(self) -> None:
-        tiers = tuple(_tier(tier) for tier in _listed(self.tiers, "tiers"))
-        object.__setattr__(self, "tiers", tiers)
-        for name in FIELDS[1:]:
-            pairs = tuple(_pair(item, name) for item in _listed(getattr(self, name), name))
-            object.__setattr__(self, name, pairs)
+        for name in FIELDS:
+            given, form = getattr(self, name), _TIERS if name == "tiers" else _FORM
+            if isinstance(given, str) or not isinstance(given, Sequence):
+                wrong = f"{name} is {repr(given)[:_QUOTED]}, not a list"
+                raise InputError(wrong, f"Write {name} = {form}.")
+            object.__setattr__(self, name, tuple(_labels(item, name) for item in given))
         _refuse_contradictions(self)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Knowledge:
         """The knowledge of a table of `study.toml`, or of a result file."""
-        unknown = [key for key in document if key not in FIELDS]
-        if unknown:
+        if unknown := [key for key in document if key not in FIELDS]:
             near = did_you_mean(unknown[0], FIELDS)
             raise InputError(
                 f"knowledge has an unknown field {unknown[0][:_QUOTED]!r}",
@@ -103,8 +102,7 @@ class Knowledge:
         """Refuse labels that no client has."""
         known = list(labels)
         keys = set(map(label_key, known))
-        strangers = [label for label in self.labels if label_key(label) not in keys]
-        if strangers:
+        if strangers := [label for label in self.labels if label_key(label) not in keys]:
             near = did_you_mean(strangers[0], known)
             raise InputError(
                 f"knowledge names labels that no client has: {few(map(repr, strangers))}",
@@ -134,31 +132,18 @@ class Knowledge:
 FIELDS = tuple(field.name for field in fields(Knowledge))
 
 
-def _listed(given: Any, name: str) -> Sequence[Any]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        form = _TIERS if name == "tiers" else _FORM
-        raise InputError(
-            f"{name} is {repr(given)[:_QUOTED]}, not a list", f"Write {name} = {form}."
-        )
-    return given
-
-
-def _tier(given: Any) -> tuple[str, ...]:
-    labels = (given,) if isinstance(given, str) else given
-    if not isinstance(labels, Sequence) or not all(isinstance(x, str) for x in labels):
-        what = f"the tier {repr(given)[:_QUOTED]} is not a list of labels"
-        raise InputError(what, f"Write tiers = {_TIERS}.")
-    return tuple(map(normal_label, labels))
-
-
-def _pair(given: Any, name: str) -> Pair:
-    parts = given.replace("→", "->").split("->") if isinstance(given, str) else given
-    if isinstance(parts, Sequence) and len(parts) == 2 and all(isinstance(x, str) for x in parts):
-        a, d = map(normal_label, parts)
-        if a and d and label_key(a) != label_key(d):
-            return a, d
-    what = f"{name} has {repr(given)[:_QUOTED]}, which names no two labels"
-    raise InputError(what, f"Write {name} = {_FORM}.")
+def _labels(given: Any, name: str) -> tuple[str, ...]:
+    """The labels of a tier, or of a pair."""
+    parts, tier = given, name == "tiers"
+    if isinstance(given, str):
+        parts = [given] if tier else given.replace("→", "->").split("->")
+    if isinstance(parts, Sequence) and all(isinstance(x, str) for x in parts):
+        labels = tuple(map(normal_label, parts))
+        if tier or (len(labels) == 2 and all(labels) and len(set(map(label_key, labels))) == 2):
+            return labels
+    what = "is not a list of labels" if tier else "names no two labels"
+    form = f"Write {name} = {_TIERS if tier else _FORM}."
+    raise InputError(f"{name} has {repr(given)[:_QUOTED]}, which {what}", form)
 
 
 def _said(knowledge: Knowledge) -> tuple[BoolArray, BoolArray]:
@@ -177,34 +162,25 @@ def _said(knowledge: Knowledge) -> tuple[BoolArray, BoolArray]:
 
 def _refuse_contradictions(knowledge: Knowledge) -> None:
     """Refuse two spellings of one label, two tiers of one label, and what no order can be."""
-    labels = knowledge.labels
-    spelt: dict[str, str] = {}
+    labels, spelt = knowledge.labels, dict[str, str]()
     for label in labels:
         if spelt.setdefault(label_key(label), label) != label:
-            raise InputError(
-                f"knowledge spells one label {spelt[label_key(label)]!r} and {label!r}",
-                "Spell it one way.",
-            )
+            wrong = f"knowledge spells one label {spelt[label_key(label)]!r} and {label!r}"
+            raise InputError(wrong, "Spell it one way.")
     placed = [label for tier in knowledge.tiers for label in tier]
     twice = next((label for label in placed if placed.count(label) > 1), None)
     if twice is not None:
         raise InputError(f"knowledge has {twice!r} in two tiers", "Leave it in one of them.")
     yes, no = _said(knowledge)
     above = transitive_closure(yes)
-    none = refuted(above, no)
-    loop = np.flatnonzero(np.diagonal(above))
-    if loop.size:
+    if (loop := np.flatnonzero(np.diagonal(above))).size:
         names = few(labels[i] for i in loop.tolist())
-        raise InputError(
-            f"knowledge has a cycle of ancestors through {names}", "Take one of its pairs out."
-        )
-    both = np.argwhere(above & none)
-    if len(both):
+        wrong = f"knowledge has a cycle of ancestors through {names}"
+        raise InputError(wrong, "Take one of its pairs out.")
+    if len(both := np.argwhere(above & refuted(above, no))):
         a, d = (labels[i] for i in both[0].tolist())
-        raise InputError(
-            f"knowledge contradicts itself: {a!r} is and is not an ancestor of {d!r}",
-            "Correct ancestor, not_ancestor or tiers.",
-        )
+        wrong = f"knowledge contradicts itself: {a!r} is and is not an ancestor of {d!r}"
+        raise InputError(wrong, "Correct ancestor, not_ancestor or tiers.")
 
 
 NOTHING = Knowledge()

@@ -67,19 +67,14 @@ def label_fault(label: str) -> str:
     if label.isascii() and label.isprintable() and label == label.strip():
         return ""
     for character in label:
-        invisible = category(character) in _INVISIBLE_CLASSES or _INVISIBLE.match(character)
-        if invisible:
-            return f"holds the invisible character {_named(character)}"
+        if category(character) in _INVISIBLE_CLASSES or _INVISIBLE.match(character):
+            known = f" ({name(character)})" if name(character, "") else ""
+            return f"holds the invisible character U+{ord(character):04X}{known}"
     if label != label.strip():
         return "begins or ends with a space"
     if label != normalize("NFKC", label):
         return f"is not in Unicode's normal form NFKC, which is {normalize('NFKC', label)!r}"
     return ""
-
-
-def _named(character: str) -> str:
-    known = name(character, "")
-    return f"U+{ord(character):04X}" + (f" ({known})" if known else "")
 
 
 @lru_cache(maxsize=KEPT)

@@ -141,11 +141,8 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
         names = tuple(elements)
         given = np.asarray(matrix, dtype=bool)
         if given.shape != (len(names), len(names)):
-            raise InputError(
-                f"an order on {pluralise(len(names), 'element')} got a matrix of shape "
-                f"{given.shape}",
-                "Pass one row and one column per element.",
-            )
+            wrong = f"an order on {pluralise(len(names), 'element')} got a matrix of shape "
+            raise InputError(f"{wrong}{given.shape}", "Pass one row and one column per element.")
         if len(set(names)) != len(names):
             raise InputError("an order names an element twice", "Give each element one name.")
         closed = transitive_closure(given)
@@ -163,15 +160,10 @@ class PartialOrder(ReadOnlyArrays, Generic[T]):
     def from_pairs(cls, elements: Iterable[T], pairs: Iterable[tuple[T, T]]) -> PartialOrder[T]:
         """The closure of `(ancestor, descendant)` pairs."""
         names = tuple(elements)
-        position = {name: i for i, name in enumerate(names)}
         matrix = np.zeros((len(names), len(names)), dtype=bool)
+        unordered = cls(names, matrix)
         for ancestor, descendant in pairs:
-            if ancestor not in position or descendant not in position:
-                missing = ancestor if ancestor not in position else descendant
-                raise InputError(
-                    f"{missing!r} is not an element of the order", "List it among the elements."
-                )
-            matrix[position[ancestor], position[descendant]] = True
+            matrix[unordered.index(ancestor), unordered.index(descendant)] = True
         return cls.from_matrix(names, matrix)
 
     @cached_property

@@ -1,14 +1,12 @@
-"""What commands and the demo print: JSON on stdout, notes and progress on stderr."""
+"""What commands and the demo print: answers on stdout, notes and progress on stderr."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jigsaw_crl.base.labels import safe_text
 
@@ -16,11 +14,6 @@ T = TypeVar("T")
 
 # Called with the steps done and their number; None where nobody looks.
 SHOWN: ContextVar[Callable[[int, int], None] | None] = ContextVar("shown", default=None)
-
-
-def print_json(document: dict[str, Any]) -> None:
-    """Print one JSON object, on one line, on stdout."""
-    say(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
 def note(text: str) -> None:
@@ -57,24 +50,14 @@ def working(text: str) -> Iterator[None]:
         yield
         return
     # Imported here for start-up time: most runs have no terminal.
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich import console, progress
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}{task.fields[left]}"))
-    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
-    with bar:
-        line = bar.add_task(text, left="")
-        start = [0.0]
-
-        def show(done: int, total: int) -> None:
-            now = perf_counter()
-            if not done:
-                start[0] = now
-            left = (now - start[0]) * (total - done) / max(done, 1)
-            about = f", about {left:,.0f} s left" if done else ""
-            bar.update(line, left=f" {done} of {total}{about}" if done < total else "")
-
-        token = SHOWN.set(show)
+    columns = (progress.SpinnerColumn(), progress.TextColumn("{task.description}"))
+    counts = (progress.MofNCompleteColumn(), progress.TimeElapsedColumn())
+    stderr, left = console.Console(stderr=True), progress.TimeRemainingColumn()
+    with progress.Progress(*columns, *counts, left, console=stderr, transient=True) as bar:
+        line = bar.add_task(text, total=None)
+        token = SHOWN.set(lambda done, total: bar.update(line, total=total, completed=done))
         try:
             yield
         finally:

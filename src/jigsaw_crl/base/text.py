@@ -23,10 +23,13 @@ def few(names: Iterable[object], most: int = 8) -> str:
     return shown + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
-def chance(probability: float) -> str:
-    """A probability with three decimals; never as certain as 1 or 0, which rounding would show."""
-    text = f"{probability:.3f}"
-    return {"1.000": "> 0.999", "0.000": "< 0.001"}.get(text, text)
+def chance(probability: float, decimals: int = 3) -> str:
+    """A probability in decimals; never as certain as 1 or 0, which rounding would show."""
+    text, least = f"{probability:.{decimals}f}", 10.0**-decimals
+    if float(text) in (0.0, 1.0):
+        edge = f"> {1.0 - least:.{decimals}f}", f"< {least:.{decimals}f}"
+        return edge[float(text) == 0.0]
+    return text
 
 
 def number(value: float) -> str:

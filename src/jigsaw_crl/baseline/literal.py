@@ -35,10 +35,8 @@ from itertools import combinations
 
 import numpy as np
 
-from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.client.client import Client
 
 Block = tuple[str, ...]
 Rows = Mapping[str, FloatArray]
@@ -50,24 +48,6 @@ Search = Callable[[Sequence[str], FloatArray, Precisions, float], Block]
 # the condition number of Θ⁽ʲ⁾. The factor covers the errors of q̂ from earlier blocks: on 11,000
 # random clients of up to 8 latents, factors from 64 to 1024 gave the true blocks every time.
 SAFETY = 128.0
-
-
-def precisions(client: Client) -> dict[str | int, FloatArray]:
-    """Θ⁽ʲ⁾ of each label and, under the key 0, Θ⁽⁰⁾: pseudo-inverses of rank p_k.
-
-    The paper has one intervention per latent and one strength per label; other clients get an
-    `InputError`.
-    """
-    p, moments = client.n_latent, {x: client.second_moments(x) for x in client.labels}
-    if p != len(moments) or any(len(strengths) > 1 for strengths in moments.values()):
-        raise InputError(
-            f"the paper's algorithms need one label per latent and one strength per label; this "
-            f"client has {p} latents, {len(moments)} labels and {len(client.regimes)} regimes",
-            'Use method="null-cone".',
-            client=client.name,
-        )
-    control: dict[str | int, FloatArray] = {0: fixed_rank_pinv(client.control_second_moment(), p)}
-    return control | {label: fixed_rank_pinv(given[0], p) for label, given in moments.items()}
 
 
 # -- notation -------------------------------------------------------------------------------------

@@ -8,13 +8,13 @@ from numbers import Real
 
 import numpy as np
 
-from jigsaw_crl.base.algebra import column_space
+from jigsaw_crl.base.algebra import orthogonal_rows
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder, strongly_connected, transitive_closure
 from jigsaw_crl.baseline import literal
 from jigsaw_crl.baseline.literal import Block
-from jigsaw_crl.baseline.search import DEFAULT_BUDGET, BranchAndBound, Budget
+from jigsaw_crl.baseline.search import DEFAULT_BUDGET, BranchAndBound
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
@@ -32,7 +32,7 @@ def recover_fragment(
 ) -> Fragment:
     """Blocks, block order and latent basis of one client, by the paper's method.
 
-    Estimates are given to Algorithm 2-FS, and exact moments too, with τ at their rounding error.
+    Estimates are given to Algorithm 2-FS, and exact moments too, with τ above their rounding error.
 
     Parameters
     ----------
@@ -85,18 +85,25 @@ def recover_fragment(
             "Pass the number of label sets the search may examine: a whole number, at least 1.",
             client=client.name,
         )
-    search, unfit = BranchAndBound(Budget(int(budget))), ""
-    if client.is_population:
-        Theta, tau = _changes_of(client)
-        I, prec, rows = literal.id_block_causal_order_fs(Theta, tau, search)
-        Q, unfit = _rows(I, prec, rows @ client.white.W), _unfit(I, Theta, tau)
-    else:
-        Theta, U = precisions_of(client)
-        I, prec, Q = literal.id_block_causal_order_fs(Theta, tau, search)
-        Q = Q @ U.T
+    search, exact = BranchAndBound(int(budget)), client.is_population
+    if exact:
+        tau = min(literal.SAFETY / float(np.sqrt(client.white.n_control)), 0.5)
+    Theta, W = precisions_of(client)
+    I, prec, Q = literal.id_block_causal_order_fs(Theta, tau, search)
+    unfit = _unfit(I, Theta, tau) if exact else ""
+    places = {C: [client.labels.index(label) for label in C] for C in I}
+    basis = np.empty((len(Q), W.shape[1]))
+    basis[np.concatenate([places[C] for C in I])] = Q @ W
+    if exact:
+        # The paper prints 𝒜 only, which may miss an ancestor when rows of H are orthogonal; the
+        # definition of Q asks for all ancestors.
+        above = np.zeros((len(Q), len(Q)), dtype=bool)
+        for C, B in prec:
+            above[np.ix_(places[B], places[C])] = True
+        basis = orthogonal_rows(basis, list(places.values()), above)
+        for own in places.values():
+            basis[own] = np.linalg.svd(basis[own], full_matrices=False)[2]
     named = {C: frozenset(C) for C in reversed(I)}  # the paper lists the newest block first
-    basis = np.empty_like(Q)
-    basis[[client.labels.index(label) for C in I for label in C]] = Q
     return Fragment(
         client=client.name,
         method="paper",
@@ -114,11 +121,18 @@ def recover_fragment(
 def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArray]:
     """Θ̂⁽ʲ⁾ of each label and, under the key 0, of the control, in the space of the latents.
 
-    The second value is U, shape (n_features, p): an orthonormal basis of the column space of X. A
-    label has a stack of matrices, one for each strength.
+    The second value takes the features to that space, shape (p, n_features): an orthonormal basis
+    of the column space of X. A label has a stack of matrices, one for each strength. Exact moments
+    are whitened by the control, because rounding errors are small and known there.
     """
-    control = client.control_second_moment()
-    U = column_space(control, client.n_latent)
+    if client.is_population:
+        white = client.white
+        Theta: dict[str | int, FloatArray] = {0: np.eye(white.dimension)}
+        for place, label in enumerate(client.labels):
+            Theta[label] = np.linalg.inv(white.M[white.owner == place])
+        return Theta, white.W
+    control = client.control_second_moment
+    U = np.linalg.eigh(control)[1][:, ::-1][:, : client.n_latent]
 
     def precision(second_moment: FloatArray, regime: str) -> FloatArray:
         values, vectors = np.linalg.eigh(U.T @ second_moment @ U)
@@ -132,15 +146,16 @@ def precisions_of(client: Client) -> tuple[dict[str | int, FloatArray], FloatArr
             )
         return np.asarray((vectors / values) @ vectors.T, dtype=np.float64)
 
-    Theta: dict[str | int, FloatArray] = {0: precision(control, client.control_name)}
+    Theta = {0: precision(control, client.control_name)}
     for label in client.labels:
         Theta[label] = np.stack([precision(c, label) for c in client.second_moments(label)])
-    return Theta, U
+    return Theta, U.T
 
 
 def _unfit(I: Sequence[Block], Theta: literal.Precisions, tau: float) -> str:
     """Why blocks from exact moments are not reliable; empty if they are."""
-    idle = [j for j, change in Theta.items() if isinstance(j, str) and not change.any()]
+    changes = {j: np.abs(x - Theta[0]).max() for j, x in Theta.items() if isinstance(j, str)}
+    idle = [j for j, change in changes.items() if change < tau]
     if idle:
         return f"{', '.join(idle)} changed nothing"
     W = np.zeros((0, len(Theta[0])))
@@ -156,64 +171,13 @@ def _unfit(I: Sequence[Block], Theta: literal.Precisions, tau: float) -> str:
     return ""
 
 
-def _changes_of(client: Client) -> tuple[literal.Precisions, float]:
-    """The row spaces of Θ⁽ʲ⁾ − Θ⁽⁰⁾ of a client with exact moments, in whitened coordinates.
-
-    For each label the projector onto it (zeros under the key 0), and τ, the share of the singular
-    values that rounding may hold.
-
-    In coordinates whitened by the control, `C₀ = L Lᵀ`, with `Δ_j = L⁻¹ C_j L⁻ᵀ − I`,
-
-        Θ⁽ʲ⁾ − Θ⁽⁰⁾ = L⁻ᵀ [(I + Δ_j)⁻¹ − I] L⁻¹ ,   so   row{Θ⁽ʲ⁾ − Θ⁽⁰⁾} = L⁻ᵀ range(Δ_j) .
-
-    The rounding error of Δ is at most about `p·eps·κ·‖I + Δ‖` (see `rounding_size`), and a smaller
-    singular value counts as zero. The spaces of different blocks are orthogonal here, so errors do
-    not accumulate.
-    """
-    white = client.white
-    changes = white.M - np.eye(white.dimension)
-    size = max(1.0, float(np.abs(changes).max()))
-    rounding = size / float(np.sqrt(white.n_control))
-    Theta: dict[str | int, FloatArray] = {0: np.zeros_like(changes[0])}
-    smallest = 1.0
-    for place, label in enumerate(client.labels):
-        # Each change is symmetric, so the right singular vectors span its range; several strengths
-        # of one label share the target's own direction and add one direction each.
-        _, s, right = np.linalg.svd(np.concatenate(changes[white.owner == place]))
-        real = s > rounding
-        smallest = min(smallest, *s[real].tolist(), 1.0)
-        Theta[label] = right[: len(s)][real].T @ right[: len(s)][real]
-    # A singular vector of size s is off by rounding/s (Wedin).
-    return Theta, min(rounding / smallest, 0.5)
-
-
-def _rows(I: Sequence[Block], prec: literal.Order, spaces: FloatArray) -> FloatArray:
-    """Rows q̂ in X-space: what a block's space has off the rows of all ancestor blocks.
-
-    The paper prints 𝒜 only, which may miss an ancestor when rows of H are orthogonal; the
-    definition of Q asks for all ancestors.
-    """
-    # Equal lengths: otherwise the directions of short rows drown in the rounding of long ones.
-    spaces = spaces / np.linalg.norm(spaces, axis=1, keepdims=True)
-    parts = dict(zip(I, np.split(spaces, np.cumsum([len(C) for C in I])[:-1]), strict=True))
-    q: dict[Block, FloatArray] = {}
-    for C in reversed(I):
-        own, above = parts[C], [q[B] for B in q if (C, B) in prec]
-        if above:
-            W = np.linalg.qr(np.concatenate(above).T)[0]
-            for _ in range(2):  # the second pass removes the rounding error of the first
-                own = own - (own @ W) @ W.T
-        q[C] = np.linalg.svd(own, full_matrices=False)[2]
-    return np.concatenate([q[C] for C in I])
-
-
 def _outcome(client: Client, n_blocks: int, search: BranchAndBound, unfit: str) -> Outcome:
     m = len(client.labels)
     if search.undivided:
         left = len(search.undivided)
         return Outcome(
             "budget",
-            f"the search stopped after {search.budget.total} label sets: {m - left} of {m} labels "
+            f"the search stopped after {search.budget} label sets: {m - left} of {m} labels "
             f"are placed in {n_blocks - 1} blocks, the other {left} form one last block.",
             f"{_OTHER_METHOD}, or raise the budget.",
         )

@@ -14,22 +14,20 @@ share, because only a better set matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import FloatArray, IntArray
+from jigsaw_crl.base.arrays import TOGETHER, FloatArray, IntArray
 from jigsaw_crl.baseline.literal import Block, Precisions, rho, stacked
 
-__all__ = ["DEFAULT_BUDGET", "BranchAndBound", "Budget", "best_set_of_size", "largest_head"]
+__all__ = ["DEFAULT_BUDGET", "BranchAndBound", "best_set_of_size", "largest_head"]
 
 # Examining a set means computing the eigenvalues of a p_k × p_k matrix, about 20 µs at p_k = 24, so
 # a search stops after about 20 s. The budget counts sets, not seconds, so that results do not
 # depend on the machine.
 DEFAULT_BUDGET = 1_000_000
-# Matrices in one batch: 2048 of size 24 × 24 take 9 MB, which fits in the cache.
-BATCH = 2048
 # Square roots of eigenvalues carry an error of √eps of the largest, which pruning must allow for.
 ROOT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
 
@@ -39,27 +37,21 @@ class BudgetSpent(Exception):
 
 
 @dataclass
-class Budget:
-    """Label sets that may be examined for one client, and how many have been."""
-
-    total: int
-    spent: int = 0
-
-    def spend(self, sets: int) -> None:
-        """Count `sets` more; raises `BudgetSpent` when the total would be exceeded."""
-        if self.spent + sets > self.total:
-            self.spent = self.total
-            raise BudgetSpent
-        self.spent += sets
-
-
-@dataclass
 class BranchAndBound:
     """The search for `literal.id_block_causal_order_fs`, with the result of the printed one."""
 
-    budget: Budget
+    # Label sets that may be examined for one client, and how many have been.
+    budget: int
+    spent: int = 0
     # Labels that became one last block because the budget ran out.
     undivided: Block = ()
+
+    def spend(self, sets: int) -> None:
+        """Count `sets` more; raises `BudgetSpent` when the budget would be exceeded."""
+        if self.spent + sets > self.budget:
+            self.spent = self.budget
+            raise BudgetSpent
+        self.spent += sets
 
     def __call__(self, R: Sequence[str], W: FloatArray, Theta: Precisions, tau: float) -> Block:
         # I − Wᵀ(WWᵀ)⁻¹W = N Nᵀ, and M N has the singular values of M N Nᵀ.
@@ -67,7 +59,7 @@ class BranchAndBound:
         changes = [stacked(Theta, (j,)) @ N for j in R]
         try:
             for r in range(1, len(R)):  # lines 3, 4 and 16
-                chosen = best_set_of_size(changes, r, tau, self.budget)  # lines 6 to 13
+                chosen = best_set_of_size(changes, r, tau, self.spend)  # lines 6 to 13
                 if chosen is not None:
                     return tuple(R[i] for i in chosen)
         except BudgetSpent:
@@ -76,12 +68,12 @@ class BranchAndBound:
 
 
 def best_set_of_size(
-    changes: Sequence[FloatArray], r: int, tau: float, budget: Budget
+    changes: Sequence[FloatArray], r: int, tau: float, spend: Callable[[int], None]
 ) -> tuple[int, ...] | None:
     """The set C of r labels with the largest `ρ_r(M(C))`; None if that is below 1 − τ.
 
     `changes` has M_j of each remaining label, and the result positions in it, ascending. Each set
-    or part of a set whose eigenvalues are computed counts for the budget.
+    or part of a set whose eigenvalues are computed is counted with `spend`.
     """
     grams = np.stack([M.T @ M for M in changes])
     energy = np.trace(grams, axis1=1, axis2=2)
@@ -94,7 +86,7 @@ def best_set_of_size(
     stack: list[IntArray] = [np.empty((1, 0), dtype=np.intp)]
     while stack:
         for parts in _grown(stack.pop(), m, r):
-            budget.spend(len(parts))
+            spend(len(parts))
             chosen = np.zeros((len(parts), m))
             np.put_along_axis(chosen, parts, 1.0, axis=1)
             summed = (chosen @ grams.reshape(m, s * s)).reshape(-1, s, s)
@@ -126,7 +118,7 @@ def _grown(parts: IntArray, m: int, r: int) -> Iterator[IntArray]:
     parent = np.repeat(np.arange(len(parts)), counts)
     within = np.arange(len(parent)) - np.repeat(np.cumsum(counts) - counts, counts)
     children = np.column_stack([parts[parent], first[parent] + within])
-    return (children[i : i + BATCH] for i in range(0, len(children), BATCH))
+    return (children[i : i + TOGETHER] for i in range(0, len(children), TOGETHER))
 
 
 def largest_head(sigma: FloatArray, added: FloatArray) -> FloatArray:

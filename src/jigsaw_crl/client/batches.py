@@ -38,7 +38,7 @@ lies in two batches, ω is unknown, and only the means of regimes in the control
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -66,28 +66,13 @@ class MeanErrors:
     n_control: float  # the same of the control, n_0
     base: FloatArray  # shape (r,); ones without batches, more where their offsets add to the error
     shared: FloatArray  # the same, shape (r, r)
+    # Of each shift along a direction that its intervention does not change, shape (r,), and one
+    # over it: zero where it is unknown.
+    variance: FloatArray
+    precision: FloatArray
+    between: FloatArray  # of the difference of two shifts along a direction, shape (r, r)
     known: BoolArray  # False where the size of the error is unknown: the shift is not used
-
-    @classmethod
-    def plain(cls, n: FloatArray, n_control: float) -> MeanErrors:
-        """The errors without batches."""
-        r = len(n)
-        return cls(n, n_control, np.ones(r), np.ones((r, r)), np.ones(r, dtype=bool))
-
-    @property
-    def variance(self) -> FloatArray:
-        """Of each shift along a direction that its intervention does not change, shape (r,)."""
-        return np.asarray(1.0 / self.n + self.base / self.n_control)
-
-    @property
-    def precision(self) -> FloatArray:
-        """One over `variance`; zero where it is unknown."""
-        return np.asarray(1.0 / self.variance * self.known)
-
-    def between(self, j: int, k: int) -> float:
-        """Variance of the difference of two shifts along a direction."""
-        extra = self.base[j] + self.base[k] - 2.0 * self.shared[j, k]
-        return float(1.0 / self.n[j] + 1.0 / self.n[k] + extra / self.n_control)
+    wander: BatchVariance | None  # None where all rows are in one batch, or none are named
 
     def independent(self, some: BoolArray) -> float:
         """The number of independent shifts whose squared errors, added up, vary as these do.
@@ -115,25 +100,33 @@ class BatchVariance(NamedTuple):
     strength: float
 
 
-class Means(NamedTuple):
-    """`μ_j − μ_0` of all regimes, shape (r, d), without the offsets of batches, and their errors.
-
-    `wander` is None where all rows are in one batch, or batches are unknown.
-    """
-
-    shifts: FloatArray
-    errors: MeanErrors
-    wander: BatchVariance | None = None
-
-
-def batch_means(client: Client, model: NoiseModel) -> Means:
-    """The shifts of the means of a client's regimes without the offsets of their batches."""
-    every, names = (client.control, *client.regimes), client.batches
+def batch_means(client: Client, model: NoiseModel) -> tuple[FloatArray, MeanErrors]:
+    """`μ_j − μ_0` of all regimes, shape (r, d), without the offsets of batches; and the errors."""
     shifts = np.array([m.mean - client.control.mean for m in client.regimes])
     n, n0 = np.array([m.mean_rows for m in client.regimes]), client.control.mean_rows
-    plain = MeanErrors.plain(n, n0)
-    if len(names) < 2:
-        return Means(shifts, plain)
+    shared, known, wander = np.ones((len(n), len(n))), np.ones(len(n), dtype=bool), None
+    if len(client.batches) > 1:
+        g, apart, L, wander = _compared(client, model)
+        if wander.degrees:
+            omega = wander.size**2
+            P = omega * np.linalg.inv(np.eye(len(L)) + omega * L)
+            shared, shifts = 1.0 + n0 * (g @ P @ g.T), shifts - g @ (P @ apart)
+        else:
+            # Every regime lies in one batch, and nothing shows how much batches differ.
+            known = ~np.any(g, axis=1)
+    base = np.diagonal(shared).copy()
+    with np.errstate(divide="ignore", invalid="ignore"):  # exact moments have no rows
+        variance = 1.0 / n + base / n0
+        between = 1.0 / n[:, None] + 1.0 / n + (base[:, None] + base - 2.0 * shared) / n0
+    precision = 1.0 / variance * known
+    return shifts, MeanErrors(n, n0, base, shared, variance, precision, between, known, wander)
+
+
+def _compared(
+    client: Client, model: NoiseModel
+) -> tuple[FloatArray, FloatArray, FloatArray, BatchVariance]:
+    """g, r and L of the module's docstring, and how far batches wander."""
+    every, names = (client.control, *client.regimes), client.batches
     # Rows in each batch that a regime's mean counts for, and the batch's mean less its own.
     counts = np.zeros((len(every), len(names)))
     apart = np.zeros((len(names), client.n_features))
@@ -145,43 +138,32 @@ def batch_means(client: Client, model: NoiseModel) -> Means:
     totals = counts.sum(axis=1)
     share = counts / totals[:, None]
     L = np.diag(counts.sum(axis=0)) - (share.T * totals) @ share
-    base = model.basis.T @ client.control_second_moment() @ model.basis
+    base = model.basis.T @ client.control_second_moment @ model.basis
     W = inverse_square_root(base) @ model.basis.T
+    # Rows R with `RᵀR = L⁺`, shape (rank of L, batches).
+    values, vectors = np.linalg.eigh(L)
+    kept = values > RANK_TOLERANCE * max(float(values[-1]), 1.0)
+    root = vectors[:, kept].T / np.sqrt(values[kept])[:, None]
     # ν_j, the degrees of freedom that each regime gives.
-    inverse = _root(L).T @ _root(L)
+    inverse = root.T @ root
     within = np.einsum("jb,bc,jc->j", share, inverse, share) * totals
     degrees = np.maximum(counts @ np.diagonal(inverse) - within, 0.0)
     noise = sum(v * m.covariance for v, m in zip(degrees, every, strict=True))
     # The whitening is an estimate, and the inverse of a Wishart matrix is larger on average.
     free = (client.control.n or 0) - 1
     inflation = free / max(free - len(W) - 1, 1)
-    wander = _wander(L, apart @ W.T, inflation * float(np.trace(W @ noise @ W.T)))
-    g = share[1:] - share[0]
-    if not wander.degrees:
-        # Every regime lies in one batch, and nothing shows how much batches differ.
-        return Means(shifts, replace(plain, known=~np.any(g, axis=1)), wander)
-    omega = wander.size**2
-    P = omega * np.linalg.inv(np.eye(len(L)) + omega * L)
-    shared = 1.0 + n0 * (g @ P @ g.T)
-    errors = replace(plain, base=np.diagonal(shared).copy(), shared=shared)
-    return Means(shifts - g @ (P @ apart), errors, wander)
+    unexplained = inflation * float(np.trace(W @ noise @ W.T))
+    wander = _wander(root @ apart @ W.T, float(np.trace(L)), unexplained)
+    return share[1:] - share[0], apart, L, wander
 
 
-def _root(L: FloatArray) -> FloatArray:
-    """Rows R with `RᵀR = L⁺`, shape (rank of L, batches)."""
-    values, vectors = np.linalg.eigh(L)
-    kept = values > RANK_TOLERANCE * max(float(values[-1]), 1.0)
-    return np.asarray(vectors[:, kept].T / np.sqrt(values[kept])[:, None])
-
-
-def _wander(L: FloatArray, r: FloatArray, noise: float) -> BatchVariance:
+def _wander(scaled: FloatArray, trace: float, noise: float) -> BatchVariance:
     """ω from the differences of batches within regimes.
 
-    `r` is whitened, shape (batches, p); `noise` is the trace of T without offsets, on average.
+    `scaled` are these, whitened and times the root of L⁺, shape (rank of L, p); `trace` is tr L,
+    and `noise` the trace of T without offsets, on average.
     """
-    p = r.shape[1]
-    scaled = _root(L) @ r
-    degrees, trace = len(scaled), float(np.trace(L))
+    degrees, p = scaled.shape
     if not degrees:
         return BatchVariance(float("nan"), 0, False, float("nan"))
     # Eigenvalues of T are the squares of these.

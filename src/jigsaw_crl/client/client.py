@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -17,22 +18,19 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.frozen import FrozenMapping
+from jigsaw_crl.base.frozen import FrozenMapping, ReadOnlyArrays
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.batches import Means, batch_means
 from jigsaw_crl.client.checks import (
     Kinds,
     check_features,
-    check_latents,
     check_moments,
     check_named,
     check_names,
-    numerical_rank,
-    validate_client,
+    check_together,
 )
 from jigsaw_crl.client.counting import count_rows
-from jigsaw_crl.client.covariates import Covariates, without_covariates
+from jigsaw_crl.client.covariates import Covariates, counted_as, without_covariates
 from jigsaw_crl.client.given import (
     LabelData,
     MeansGiven,
@@ -43,10 +41,9 @@ from jigsaw_crl.client.given import (
     moments_of_matrices,
     moments_of_rows,
 )
-from jigsaw_crl.client.noise import LatentCount, NoiseModel, count_latents, noise_model
+from jigsaw_crl.client.noise import LatentCount, count_latents
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.client.white import White, whiten
-from jigsaw_crl.moments.checks import check_second_moment
+from jigsaw_crl.client.white import whiten
 from jigsaw_crl.moments.preparing import Missing, RowOptions
 from jigsaw_crl.moments.regime import Moments
 
@@ -59,7 +56,7 @@ NoiseGiven = float | Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Client:
+class Client(ReadOnlyArrays):
     """Second moments of one client, regime by regime.
 
     Use a constructor: `from_samples`, `from_covariances`, `from_precisions`, `from_moments` or
@@ -119,6 +116,51 @@ class Client:
     up: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
     units: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
     sensor_noise: Mapping[str, float] = field(default_factory=lambda: FrozenMapping({}))
+    # Derived from these: name and moments of every regime, the control first; moments of all
+    # interventional regimes, label by label; whether moments are exact; rows per regime (summed
+    # over the strengths of a label), None if they are; and the sorted names of the batches.
+    labels: tuple[str, ...] = field(init=False)
+    named_regimes: tuple[tuple[str, Moments], ...] = field(init=False)
+    regimes: tuple[Moments, ...] = field(init=False)
+    n_features: int = field(init=False)
+    is_population: bool = field(init=False)
+    n_samples: Mapping[str, int] | None = field(init=False)
+    batches: tuple[str, ...] = field(init=False)
+    # Observational covariance, unbiased for estimates, shape (n_features, n_features).
+    control_second_moment: FloatArray = field(init=False)
+    # Names of the columns that rows of this client have, and the mean of each in the control rows.
+    columns: tuple[str, ...] = field(init=False)
+    centre: FloatArray = field(init=False)
+
+    # All regimes, whitened by the control: what checks and recovery read.
+    white = cached_property(whiten)
+
+    def __post_init__(self) -> None:
+        own = [(label, m) for label, moments in self.interventions.items() for m in moments]
+        named = ((self.control_name, self.control), *own)
+        n, beside = self.control.n, self.covariates
+        sizes = dict.fromkeys((self.control_name, *self.interventions), 0)
+        for regime, m in named:
+            sizes[regime] += m.rows or 0
+        columns, centre = self.features, self.control.mean
+        if self.reduction is not None:
+            columns, centre = self.reduction.columns, self.reduction.centre
+        elif beside is not None:
+            # The control's mean without covariates is its mean where they are at their own.
+            columns, centre = columns + beside.names, beside.moments[0].mean
+        self.__dict__.update(
+            labels=tuple(self.interventions),
+            named_regimes=named,
+            regimes=tuple(m for _, m in own),
+            n_features=len(self.control.mean),
+            is_population=n is None,
+            n_samples=None if n is None else FrozenMapping(sizes),
+            batches=tuple(sorted({b.name for _, m in named for b in m.batches})),
+            control_second_moment=(1.0 if n is None else n / (n - 1)) * self.control.covariance,
+            columns=columns,
+            centre=centre,
+        )
+        self.control_second_moment.flags.writeable = False
 
     @classmethod
     def from_samples(
@@ -146,13 +188,18 @@ class Client:
         `read_client`; NaN stands for a missing value. `reduce` says whether directions that hold
         the latents replace the columns (see `jigsaw_crl.client.reduction`); wide tables by default.
         """
-        check_names(name, interventions, control_name)
         features = column_names(observational) if features is None else features
         options = RowOptions(trim, missing, grouped=group is not None, batched=batch is not None)
         beside = {"batch": batch, "group": group}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        named, reduction = moments_of_rows(name, given, features, options, n_latent, reduce)
-        return cls._built(name, named, n_latent, features, hard, sensor_noise, reduction)
+        control, regimes, reduction = moments_of_rows(
+            name, given, features, options, n_latent, reduce
+        )
+        return cls.from_moments(
+            name, control=control, interventions=regimes, n_latent=n_latent,
+            features=features, control_name=control_name, hard=hard, sensor_noise=sensor_noise,
+            reduction=reduction,
+        )  # fmt: skip
 
     @classmethod
     def from_covariances(
@@ -177,11 +224,13 @@ class Client:
         the mean shows its target best there, so give the means if you have them. A label with
         several matrices has lists of sizes and means.
         """
-        check_names(name, interventions, control_name)
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        named = moments_of_matrices(name, given)
-        return cls._built(name, named, n_latent, features, hard, sensor_noise)
+        control, regimes = moments_of_matrices(name, given)
+        return cls.from_moments(
+            name, control=control, interventions=regimes, n_latent=n_latent,
+            features=features, control_name=control_name, hard=hard, sensor_noise=sensor_noise,
+        )  # fmt: skip
 
     @classmethod
     def from_precisions(
@@ -203,17 +252,14 @@ class Client:
         `n_samples` and `means` are as for `from_covariances`. Without `n_latent`, the rank is that
         of the control's Θ up to rounding.
         """
-        check_names(name, interventions, control_name)
-        if n_latent is None:
-            control = check_second_moment(observational, client=name, regime=control_name)
-            rank = max(numerical_rank(control), len(interventions))
-        else:
-            check_latents(name, n_latent, len(interventions))
-            rank = n_latent
+        check_names(name, interventions, control_name, n_latent)
         beside = {"n_samples": n_samples, "means": means}
         given = given_matrices(name, observational, interventions, control_name, **beside)
-        named = moments_of_matrices(name, given, rank)
-        return cls._built(name, named, n_latent, features, hard, sensor_noise)
+        control, regimes = moments_of_matrices(name, given, inverse=True, rank=n_latent)
+        return cls.from_moments(
+            name, control=control, interventions=regimes, n_latent=n_latent,
+            features=features, control_name=control_name, hard=hard, sensor_noise=sensor_noise,
+        )  # fmt: skip
 
     @classmethod
     def from_moments(
@@ -234,18 +280,51 @@ class Client:
 
         `covariates` names the features whose linear part is taken off the others.
         """
-        check_names(name, interventions, control_name)
-        named = [(control_name, control)]
-        for label, value in interventions.items():
-            own = (value,) if isinstance(value, Moments) else tuple(value)
-            if not own:
+        check_names(name, interventions, control_name, n_latent)
+        if not isinstance(hard, bool) and (
+            isinstance(hard, str | Mapping) or not isinstance(hard, Iterable)
+        ):
+            remedy = "Pass True, or a list of the labels that are hard."
+            raise InputError(f"hard is {hard!r}", remedy, client=name)
+        kinds: Kinds = "hard" if hard is True else dict.fromkeys(map(str, hard or ()), "hard")
+        named, regimes = [(control_name, control)], dict[str, tuple[Moments, ...]]()
+        for label, given in interventions.items():
+            regimes[label] = (given,) if isinstance(given, Moments) else tuple(given)
+            if not regimes[label]:
                 wrong = "the label has no moments"
                 raise InputError(wrong, "Pass at least one.", client=name, regime=label)
-            named += [(label, m) for m in own]
-        named = [(regime, check_moments(m, client=name, regime=regime)) for regime, m in named]
-        return cls._built(
-            name, named, n_latent, features, hard, sensor_noise, reduction, covariates
+            named += [(label, m) for m in regimes[label]]
+        moments = [check_moments(m, client=name, regime=regime) for regime, m in named]
+        features = features if reduction is None else reduction.features
+        names, removed = check_features(name, features, len(moments[0].mean)), None
+        if covariates:
+            names, moments, removed = without_covariates(name, names, covariates, moments)
+        counted = None if reduction is None or n_latent is not None else reduction.counted
+        least = len(regimes) if counted is None else counted.used
+        p = least if n_latent is None else n_latent
+        # Only moments that fit together can be pooled.
+        check_together(normal_label(name), [normal_label(x) for x, _ in named], moments, names, p)
+        moments = count_rows(moments, p)
+        if n_latent is None and counted is None:
+            counted = count_latents(moments[0], moments[1:], len(regimes))
+            p = counted.used
+        if removed is not None:
+            removed = replace(removed, moments=tuple(map(counted_as, removed.moments, moments)))
+        rest = iter(moments[1:])
+        own = {normal_label(x): tuple(islice(rest, len(m))) for x, m in regimes.items()}
+        client = cls(
+            normal_label(name),
+            moments[0],
+            FrozenMapping(own),
+            p,
+            names,
+            normal_label(control_name),
+            counted=counted,
+            reduction=None if reduction is None else reduction.about(moments[0].mean),
+            covariates=removed,
         )
+        client = client.with_interventions(kinds, strict=True) if kinds else client
+        return client if sensor_noise is None else client.with_sensors(noise=sensor_noise)
 
     @classmethod
     def from_table(
@@ -283,47 +362,6 @@ interventions, sensor_noise
             interventions=interventions, sensor_noise=sensor_noise,
         )  # fmt: skip
         return client
-
-    @classmethod
-    def _built(
-        cls,
-        name: str,
-        named: Sequence[tuple[str, Moments]],
-        n_latent: int | None,
-        features: Sequence[str] | None,
-        hard: bool | Iterable[str],
-        noise: NoiseGiven | None,
-        reduction: Reduction | None = None,
-        covariates: Sequence[str] = (),
-    ) -> Client:
-        """The client with these moments and the names of their regimes, the control's first."""
-        whole = isinstance(hard, bool)
-        if not whole and (isinstance(hard, str | Mapping) or not isinstance(hard, Iterable)):
-            remedy = "Pass True, or a list of the labels that are hard."
-            raise InputError(f"hard is {hard!r}", remedy, client=name)
-        kinds: Kinds = "hard" if hard is True else dict.fromkeys(map(str, hard or ()), "hard")
-        of, moments = [normal_label(regime) for regime, _ in named], [m for _, m in named]
-        features = features if reduction is None else reduction.features
-        names, removed = check_features(name, features, moments[0].n_features), None
-        if covariates:
-            names, moments, removed = without_covariates(name, names, covariates, moments)
-        regimes = _by_label(of, moments)
-        counted = None if reduction is None or n_latent is not None else reduction.counted
-        least = len(regimes) if counted is None else counted.used
-        p = least if n_latent is None else n_latent
-        client = cls(normal_label(name), moments[0], regimes, p, names, of[0])
-        # Checked with the number of labels first: only moments that fit together can be pooled.
-        validate_client(client)
-        moments = count_rows(moments, p)
-        client = replace(
-            client, control=moments[0], interventions=_by_label(of, moments), counted=counted,
-            reduction=None if reduction is None else reduction.about(moments[0].mean),
-            covariates=None if removed is None else removed.counting(moments),
-        )  # fmt: skip
-        if n_latent is None and counted is None:
-            counted = count_latents(moments[0], moments[1:], len(regimes))
-            client = replace(client, n_latent=counted.used, counted=counted)
-        return client.with_interventions(kinds, strict=True).with_sensors(noise=noise)
 
     def relabelled(self, names: Mapping[str, str]) -> Client:
         """The client with other names for some of its labels."""
@@ -422,115 +460,31 @@ interventions, sensor_noise
             sensor_noise=FrozenMapping({**self.sensor_noise, **sd}),
         )
 
-    def sensor_of(self, label: str) -> int:
-        """Position of the feature that the label should raise; −1 if none is named."""
-        return self.features.index(self.up[label]) if label in self.up else -1
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.interventions)
-
-    @cached_property
-    def regimes(self) -> tuple[Moments, ...]:
-        """Moments of all interventional regimes, label by label."""
-        return tuple(m for _, m in self.named_regimes[1:])
-
-    @cached_property
-    def named_regimes(self) -> tuple[tuple[str, Moments], ...]:
-        """Name and moments of every regime: the control, then those of the labels."""
-        named = ((label, m) for label, moments in self.interventions.items() for m in moments)
-        return ((self.control_name, self.control), *named)
-
-    @cached_property
-    def n_features(self) -> int:
-        return self.control.n_features
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that rows of this client have."""
-        if self.reduction is not None:
-            return self.reduction.columns
-        return self.features + (() if self.covariates is None else self.covariates.names)
-
-    @property
-    def centre(self) -> FloatArray:
-        """Mean of the control rows, column by column."""
-        if self.reduction is not None:
-            return self.reduction.centre
-        if self.covariates is None:
-            return self.control.mean
-        # The control's mean without covariates is its mean where they are at their own.
-        return self.covariates.moments[0].mean
-
     @property
     def recorded(self) -> tuple[tuple[str, ...], Moments, Mapping[str, tuple[Moments, ...]]]:
         """Columns and moments as they were recorded, with covariates."""
         if self.covariates is None:
             return self.features, self.control, self.interventions
-        moments = self.covariates.moments
-        return self.columns, moments[0], _by_label([x for x, _ in self.named_regimes], moments)
-
-    @cached_property
-    def is_population(self) -> bool:
-        """True if the moments are exact."""
-        return self.control.n is None
-
-    @property
-    def n_samples(self) -> dict[str, int] | None:
-        """Rows per regime (summed over the strengths of a label); None for exact moments."""
-        if self.control.n is None:
-            return None
-        own = {x: sum(m.rows or 0 for m in ms) for x, ms in self.interventions.items()}
-        return {self.control_name: self.control.rows or 0, **own}
-
-    @cached_property
-    def batches(self) -> tuple[str, ...]:
-        """Names of the batches of all regimes, sorted; empty where they are unknown."""
-        return tuple(sorted({b.name for m in (self.control, *self.regimes) for b in m.batches}))
-
-    @cached_property
-    def noise(self) -> NoiseModel:
-        """The noise of the sensors and the space of the latents."""
-        return noise_model(self)
-
-    @cached_property
-    def means(self) -> Means:
-        """The shifts of the means, without the offsets of batches."""
-        return batch_means(self, self.noise)
-
-    @cached_property
-    def white(self) -> White:
-        """All regimes, whitened by the control: what checks and recovery read."""
-        return whiten(self)
-
-    def control_second_moment(self) -> FloatArray:
-        """Observational covariance, unbiased for estimates, shape (n_features, n_features)."""
-        n = self.control.n
-        scale = 1.0 if n is None else n / (n - 1)
-        return scale * self.control.covariance
+        control, *others = self.covariates.moments
+        rest = iter(others)
+        regimes = {x: tuple(islice(rest, len(own))) for x, own in self.interventions.items()}
+        return self.columns, control, regimes
 
     def second_moments(self, label: str) -> list[FloatArray]:
         """`E (X − μ)(X − μ)ᵀ` of a label's regimes about the control's mean μ.
 
         An intervention that shifts the mean changes it, so it is treated like any other.
         """
-        shifts = [m.mean - self.control.mean for m in self.interventions[label]]
-        own = zip(self.interventions[label], shifts, strict=True)
-        return [m.covariance + np.outer(shift, shift) for m, shift in own]
+        own = [(m.covariance, m.mean - self.control.mean) for m in self.interventions[label]]
+        return [covariance + np.outer(shift, shift) for covariance, shift in own]
 
     def __repr__(self) -> str:
-        rows = pluralise(self.control.rows or 0, "control row")
-        size = "population" if self.is_population else rows
-        return (
-            f"Client({self.name!r}: {pluralise(len(self.labels), 'label')}, "
-            f"{pluralise(self.n_latent, 'latent')}, "
-            f"{pluralise(self.n_features, 'feature')}, {size})"
+        counts = (
+            (len(self.labels), "label"),
+            (self.n_latent, "latent"),
+            (self.n_features, "feature"),
         )
-
-
-def _by_label(of: Sequence[str], moments: Sequence[Moments]) -> Mapping[str, tuple[Moments, ...]]:
-    """The moments by the labels that they are of; the control, which is first, is left out."""
-    regimes: dict[str, tuple[Moments, ...]] = {}
-    for label, m in zip(of[1:], moments[1:], strict=True):
-        regimes[label] = (*regimes.get(label, ()), m)
-    return FrozenMapping(regimes)
+        rows = pluralise(self.control.rows or 0, "control row")
+        sizes = [pluralise(*count) for count in counts]
+        sizes.append("population" if self.is_population else rows)
+        return f"Client({self.name!r}: {', '.join(sizes)})"

@@ -30,12 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri
 
-from jigsaw_crl.base.algebra import column_space, inverse_square_root
+from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
@@ -50,14 +49,9 @@ FEW_ROWS = 3.0
 FEWEST = 4
 
 
-class _Factor(NamedTuple):
-    """Observed over expected variation, and its degrees of freedom; 0 where it is unknown."""
-
-    value: float
-    degrees: float
-
-
-_UNKNOWN = _Factor(1.0, 0.0)
+# Observed over expected variation, and its degrees of freedom; 0 where it is unknown.
+_Factor = tuple[float, float]
+_UNKNOWN: _Factor = (1.0, 0.0)
 
 
 def count_rows(every: Sequence[Moments], rank: int) -> list[Moments]:
@@ -71,7 +65,7 @@ def count_rows(every: Sequence[Moments], rank: int) -> list[Moments]:
     control = every[0]
     if control.n is None or all(m.counted or len(m.parts) < 2 for m in every):
         return list(every)
-    basis = column_space(control.covariance, rank)
+    basis = np.linalg.eigh(control.covariance)[1][:, ::-1][:, :rank]
     found = [_factors(m, basis, control) for m in every]
     means, covariances = (_shared([f[i] for f in found]) for i in (0, 1))
     counted = []
@@ -88,7 +82,12 @@ def count_rows(every: Sequence[Moments], rank: int) -> list[Moments]:
 
 
 def _factors(m: Moments, basis: FloatArray, control: Moments) -> tuple[_Factor, _Factor]:
-    """The factors of the mean and of the covariance of one regime."""
+    """The factors of the mean and of the covariance of one regime.
+
+    If S is white, `tr(A)² + 2‖A‖²` is a sum of p(p+1)/2 − 1 squares of weight 4 and one (of the
+    trace) of weight 2(p + 2), which gives the degrees of freedom `(Σw)²/Σw²`. If it is not, they
+    are fewer, as for ‖A‖², whose weights are `s_i s_j` for i ≤ j with s the eigenvalues of S.
+    """
     parts = [part for part in m.parts if part.n is not None and part.n > FEWEST]
     if m.counted or len(parts) < 2 or m.n is None or m.n < 2:
         return _UNKNOWN, _UNKNOWN
@@ -98,60 +97,44 @@ def _factors(m: Moments, basis: FloatArray, control: Moments) -> tuple[_Factor, 
     rows = np.array([part.n for part in parts], dtype=np.float64)
     S = W @ np.array([part.covariance for part in parts]) @ W.T
     S *= (rows / (rows - 1))[:, None, None]
-    if len(m.batches) > 1:
-        return _UNKNOWN, _of_covariances(rows, S)
-    means, share = np.array([part.mean for part in parts]) @ W.T, rows / rows.sum()
-    away, free = means - share @ means, len(rows) - 1
-    # The covariance of all rows: parts of one group each lack what groups differ by.
-    pooled = np.einsum("k,kpq->pq", share, S) + (share * away.T) @ away
-    trace, square = float(np.trace(pooled)), float(np.vdot(pooled, pooled))
-    value = float(rows @ np.einsum("kp,kp->k", away, away)) / (free * trace)
-    return _Factor(value, free * trace**2 / square), _of_covariances(rows, S)
-
-
-def _of_covariances(rows: FloatArray, S: FloatArray) -> _Factor:
-    """The factor of second moments.
-
-    If S is white, `tr(A)² + 2‖A‖²` is a sum of p(p+1)/2 − 1 squares of weight 4 and one (of the
-    trace) of weight 2(p + 2), which gives the degrees of freedom `(Σw)²/Σw²`. If it is not, they
-    are fewer, as for ‖A‖², whose weights are `s_i s_j` for i ≤ j with s the eigenvalues of S.
-    """
-    degrees = rows - 1
+    of_mean, p, free, degrees = _UNKNOWN, len(W), len(rows) - 1, rows - 1
+    if len(m.batches) < 2:
+        means, share = np.array([part.mean for part in parts]) @ W.T, rows / rows.sum()
+        away = means - share @ means
+        # The covariance of all rows: parts of one group each lack what groups differ by.
+        pooled = np.einsum("k,kpq->pq", share, S) + (share * away.T) @ away
+        trace, square = float(np.trace(pooled)), float(np.vdot(pooled, pooled))
+        value = float(rows @ np.einsum("kp,kp->k", away, away)) / (free * trace)
+        of_mean = value, free * trace**2 / square
     total = float(degrees.sum())
-    pooled = np.einsum("k,kpq->pq", degrees / total, S)
-    away = S - pooled
-    traces, squares = np.einsum("kpp->k", away), np.einsum("kpq,kpq->k", away, away)
+    within = np.einsum("k,kpq->pq", degrees / total, S)
+    A, s = S - within, np.linalg.eigvalsh(within)
+    traces, squares = np.einsum("kpp->k", A), np.einsum("kpq,kpq->k", A, A)
     seen = float(degrees @ (traces**2 + 2 * squares))
-    s = np.linalg.eigvalsh(pooled)
-    p, free = len(s), len(rows) - 1
     a, b, fourth = float(s.sum()) ** 2, float(s @ s), float(np.sum(s**4))
     # `a` and `b` contain the error of S itself.
     expected = 2 * (a - 2 * b / total) + 4 * (b - (a + b) / total)
     white = (p * (p + 2)) ** 2 / (4 * (p * (p + 1) / 2 - 1) + (p + 2) ** 2)
     uneven = (a + b) ** 2 / (b**2 + fourth) / (p * (p + 1))
     few = 1 + FEW_ROWS * p / float(degrees.min())
-    return _Factor(seen / (free * expected), free * white * uneven / few)
+    return of_mean, (seen / (free * expected), free * white * uneven / few)
 
 
 def _shared(own: Sequence[_Factor]) -> list[float]:
     """The factor to use for every regime: the pooled one, or its own where that differs."""
-    known = [f for f in own if f.degrees]
-    if not known:
+    value, degrees = np.array(own).T
+    seen, known = value * degrees, degrees > 0
+    if not known.any():
         return [1.0] * len(own)
-    level = OWN / len(own)
+    # What passes for the same factor; NaN where it is unknown, which nothing is beyond.
+    low, high = chdtri(degrees, 1 - OWN / len(own)), chdtri(degrees, OWN / len(own))
     # Regimes that stand out of the middle one do not count for the others.
-    middle = max(float(np.median([f.value for f in known])), 1.0)
-    alike = [f for f in known if not _differs(f, middle, level)] or known
-    degrees = sum(f.degrees for f in alike)
-    pooled = sum(f.value * f.degrees for f in alike) / degrees
-    if pooled * degrees <= float(chdtri(degrees, FALSE_ALARM)):
+    middle = max(float(np.median(value[known])), 1.0)
+    alike = (seen >= middle * low) & (seen <= middle * high)
+    alike = alike if alike.any() else known
+    total = float(degrees[alike].sum())
+    pooled = float(seen[alike].sum()) / total
+    if pooled * total <= float(chdtri(total, FALSE_ALARM)):
         pooled = 1.0
-    return [max(f.value if _differs(f, pooled, level) else pooled, 1.0) for f in own]
-
-
-def _differs(factor: _Factor, pooled: float, level: float) -> bool:
-    if not factor.degrees:
-        return False
-    seen = factor.value / pooled * factor.degrees
-    high, low = (float(chdtri(factor.degrees, q)) for q in (level, 1 - level))
-    return not low <= seen <= high
+    differs = (seen < pooled * low) | (seen > pooled * high)
+    return [float(x) for x in np.maximum(np.where(differs, value, pooled), 1.0)]

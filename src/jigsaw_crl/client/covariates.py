@@ -19,7 +19,7 @@ so only accumulated moments are needed. `n − q` rows count for C, and the vari
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,14 +42,6 @@ class Covariates:
     def to_columns(self, functionals: FloatArray) -> FloatArray:
         """Functionals of the features, as functionals of features and covariates."""
         return np.hstack([functionals, -functionals @ self.slopes])
-
-    def only(self) -> list[Moments]:
-        """Moments of the covariates alone."""
-        return [m.select(np.arange(-len(self.names), 0)) for m in self.moments]
-
-    def counting(self, without: Iterable[Moments]) -> Covariates:
-        """The same, whose rows count for as many as those of the moments without covariates."""
-        return replace(self, moments=tuple(map(_counted_as, self.moments, without)))
 
 
 def without_covariates(
@@ -101,10 +93,10 @@ def _without(m: Moments, beside: IntArray, origin: FloatArray) -> tuple[Moments,
         incomplete=incomplete,
         step=None if plain.step is None else plain.step[:d],
     )
-    return _counted_as(found, m), slopes
+    return counted_as(found, m), slopes
 
 
-def _counted_as(m: Moments, other: Moments) -> Moments:
+def counted_as(m: Moments, other: Moments) -> Moments:
     """Moments whose rows count for as many as those of others, without parts unless they have."""
     if other.counted is not None:
         m = m.counting(other.counted.mean, other.counted.covariance)

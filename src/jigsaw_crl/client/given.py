@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,12 @@ from jigsaw_crl.base.algebra import fixed_rank_pinv
 from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.checks import check_features, check_moments, check_rank
+from jigsaw_crl.client.checks import check_features, check_names, rank_of
 from jigsaw_crl.client.reduction import WIDE, ColumnSketch, Reduction, reduce_columns
 from jigsaw_crl.moments.accumulator import Accumulator, Coded
 from jigsaw_crl.moments.checks import check_rows, check_second_moment, check_values
 from jigsaw_crl.moments.preparing import RowOptions
-from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
 # What a user passes for one label: a matrix, or one matrix per strength.
 LabelData = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -37,12 +37,13 @@ _EACH = {
 }
 
 
-class Given(NamedTuple):
+@dataclass(frozen=True)
+class Given:
     """One matrix as a user passes it, its regime, and what the arguments in `_EACH` say of it."""
 
     regime: str
     values: Any
-    beside: dict[str, Any]
+    beside: dict[str, Any] = field(default_factory=dict)
 
 
 def given_matrices(
@@ -53,118 +54,78 @@ def given_matrices(
     **arguments: Any,
 ) -> list[Given]:
     """Every matrix of a client, the control's first; arguments that are None give None."""
-    matrices = {control: [observational]}
+    check_names(client, interventions, control)
+    fail, matrices = partial(InputError, client=client), {control: [Given(control, observational)]}
     for label, value in interventions.items():
         try:
             several = isinstance(value, list | tuple) and bool(value) and np.ndim(value[0]) == 2
         except ValueError:  # rows of unequal length, which `check_rows` reports
             several = False
-        matrices[label] = list(value) if several else [value]  # type: ignore[arg-type]
-    counts = {regime: len(own) for regime, own in matrices.items()}
-    beside = {
-        what: _by_matrix(what, value, counts, client, control) for what, value in arguments.items()
-    }
-    return [
-        Given(regime, x, {what: found[regime][i] for what, found in beside.items()})
-        for regime, own in matrices.items()
-        for i, x in enumerate(own)
-    ]
-
-
-def _by_matrix(
-    what: str, given: Any, counts: Mapping[str, int], client: str, control: str
-) -> dict[str, list[Any]]:
-    """What an argument gives for each matrix of each regime."""
-    fail, each, sizes = partial(InputError, client=client), _EACH[what], what == "n_samples"
-    if given is None or (sizes and isinstance(given, int | np.integer)):
-        return {regime: [given] * count for regime, count in counts.items()}
-    if not isinstance(given, Mapping):
-        raise fail(f"{what} is a {type(given).__name__}", f"Pass a mapping from regime to {each}.")
-    for regime in given:
-        if regime not in counts:
-            near = did_you_mean(regime, counts) or f"The regimes are {few(counts)}."
-            raise fail(f"{what} names the regime {regime!r}, which the client does not have", near)
-    found: dict[str, list[Any]] = {}
-    for regime, count in counts.items():
-        if regime not in given and what != "means":
-            raise fail(
-                f"{what} has no entry for this regime",
-                f"Give {each} for every regime, the control under {control!r}.",
-                regime=regime,
-            )
-        own: Any = given.get(regime)
-        if sizes:
-            one = not isinstance(own, list | tuple)
-        else:
-            one = count == 1 or isinstance(own, str) or not isinstance(own, Iterable)
-        found[regime] = [own] * count if one else list(own)
-        if len(found[regime]) != count:
-            raise fail(
-                f"{what} lists {pluralise(len(found[regime]), 'entry', 'entries')} for "
-                f"{pluralise(count, 'matrix', 'matrices')}",
-                "Give one per matrix.",
-                regime=regime,
-            )
-        bad = [n for n in found[regime] if sizes and not isinstance(n, int | np.integer)]
-        if bad:
-            raise fail(
-                f"its sample size is {bad[0]!r}",
-                "Give every regime a whole number of rows, or pass n_samples=None for exact "
-                "moments.",
-                regime=regime,
-            )
-    return found
+        each: Any = value if several else [value]
+        matrices[label] = [Given(label, x) for x in each]
+    for what, given in arguments.items():
+        if what == "n_samples" and isinstance(given, int | np.integer):
+            given = dict.fromkeys(matrices, given)
+        if given is not None and not isinstance(given, Mapping):
+            remedy = f"Pass a mapping from regime to {_EACH[what]}."
+            raise fail(f"{what} is a {type(given).__name__}", remedy)
+        for regime in given or ():
+            if regime not in matrices:
+                near = did_you_mean(regime, matrices) or f"The regimes are {few(matrices)}."
+                wrong = f"{what} names the regime {regime!r}, which the client does not have"
+                raise fail(wrong, near)
+        for regime, own in matrices.items():
+            if given is not None and regime not in given and what != "means":
+                remedy = f"Give {_EACH[what]} for every regime, the control under {control!r}."
+                raise fail(f"{what} has no entry for this regime", remedy, regime=regime)
+            said: Any = None if given is None else given.get(regime)
+            one = isinstance(said, str) or not isinstance(said, Iterable)
+            one |= len(own) == 1 and what != "n_samples"  # a size is no list, what else may be one
+            entries = [said] * len(own) if one else list(said)
+            if len(entries) != len(own):
+                wrong = f"{what} lists {pluralise(len(entries), 'entry', 'entries')} for "
+                wrong += pluralise(len(own), "matrix", "matrices")
+                raise fail(wrong, "Give one per matrix.", regime=regime)
+            for matrix, entry in zip(own, entries, strict=True):
+                matrix.beside[what] = entry
+    return [matrix for own in matrices.values() for matrix in own]
 
 
 def moments_of_matrices(
-    client: str, given: Sequence[Given], rank: int | None = None
-) -> list[tuple[str, Moments]]:
-    """Regimes and moments with these covariances, each about its regime's own mean.
+    client: str, given: Sequence[Given], *, inverse: bool = False, rank: int | None = None
+) -> tuple[Moments, dict[str, list[Moments]]]:
+    """The control's moments, and those by label, with these covariances about their own means.
 
-    With a rank, the matrices are precisions: covariances are their pseudo-inverses. A regime
-    without a mean has the control's, and a control without one has zeros.
+    If `inverse`, the matrices are precisions: covariances are their pseudo-inverses of this rank,
+    by default that of the control's. A regime without a mean has the control's, and a control
+    without one has zeros.
     """
-    found = []
-    for regime, matrix, beside in given:
-        c = check_second_moment(matrix, client=client, regime=regime)
-        if rank is not None:
-            check_rank(c, min(rank, len(c)), client=client, regime=regime)
+    found = dict[str, list[Moments]]()
+    exact = all(one.beside["n_samples"] is None for one in given)
+    for one in given:
+        regime, own, n = one.regime, one.beside["means"], one.beside["n_samples"]
+        if not exact and not isinstance(n, int | np.integer):
+            remedy = (
+                "Give every regime a whole number of rows, or n_samples=None for exact moments."
+            )
+            raise InputError(f"its sample size is {n!r}", remedy, client=client, regime=regime)
+        c = check_second_moment(one.values, client=client, regime=regime)
+        if inverse:
+            # The control is the first.
+            labels = len({x.regime for x in given}) - 1
+            rank = max(rank_of(c), labels) if rank is None else rank
+            rank_of(c, min(rank, len(c)), client=client, regime=regime)
             c = fixed_rank_pinv(c, min(rank, len(c)))
-        own, n = beside["means"], beside["n_samples"]
         own = given[0].beside["means"] if own is None else own
         try:
             mean = np.asarray(np.zeros(len(c)) if own is None else own, dtype=np.float64)
         except (TypeError, ValueError):
             mean = np.array([np.nan])
-        m = Moments(None if n is None else int(n), mean, c)
-        found.append((regime, check_moments(m, client=client, regime=regime)))
-    return found
+        found.setdefault(regime, []).append(Moments(None if n is None else int(n), mean, c))
+    return found.pop(given[0].regime)[0], found
 
 
 # -- rows -----------------------------------------------------------------------------------------
-
-
-class _Rows(NamedTuple):
-    """Complete rows of one matrix, the batch and the group of each, and their regime."""
-
-    regime: str
-    x: AnyArray
-    batches: Coded | None
-    groups: Coded | None
-
-    def moments(self, options: RowOptions, rank: int, *, control: bool) -> Moments:
-        """Their moments, within batches."""
-        if not options.holds:
-            # All bad values are counted, in whatever block they are.
-            check_values(self.x)
-        names, codes = self.batches or _one_for_all("", len(self.x))
-        found = {}
-        for i in np.unique(codes).tolist():
-            here = slice(None) if self.batches is None else codes == i
-            own = Accumulator(self.x.shape[1], options, control=control)
-            own.add(self.x[here], self.groups and (self.groups[0], self.groups[1][here]))
-            found[names[i]] = own.moments(rank)
-        return found[""] if self.batches is None else Moments.of_batches(found)
 
 
 def column_names(rows: object) -> tuple[str, ...] | None:
@@ -180,91 +141,91 @@ def moments_of_rows(
     options: RowOptions,
     n_latent: int | None,
     reduce: bool | None,
-) -> tuple[list[tuple[str, Moments]], Reduction | None]:
-    """Regime and moments of each matrix, and the directions that replace the columns if many.
+) -> tuple[Moments, dict[str, list[Moments]], Reduction | None]:
+    """The control's moments, those by label, and the directions that replace the columns if many.
 
     The control is `given` first; `reduce` says whether columns are replaced, None for wide tables.
     """
     if reduce and options.missing == "em":
-        raise InputError(
-            'missing="em" needs all columns, and reduce=True would replace them',
-            'Leave incomplete rows out (missing="drop"), or leave reduce out.',
-            client=client,
-        )
-    matrices, found = list[_Rows](), list[tuple[str, Moments]]()
-    for one in given:
-        with _located(client, one.regime):
-            matrices.append(_read(features, options, one))
-    labels, reduction = len({rows.regime for rows in matrices}) - 1, None
-    width, control = matrices[0].x.shape[1], matrices[0].regime
+        wrong = 'missing="em" needs all columns, and reduce=True would replace them'
+        remedy = 'Leave incomplete rows out (missing="drop"), or leave reduce out.'
+        raise InputError(wrong, remedy, client=client)
+    # The regime of each matrix, and rows and groups of each of its batches.
+    matrices = [(one.regime, _batches(client, features, options, one)) for one in given]
+    labels, reduction = len({regime for regime, _ in matrices}) - 1, None
+    (control, own), found = matrices[0], dict[str, list[Moments]]()
+    width = next(iter(own.values()))[0].shape[1]
     if reduce or (reduce is None and width >= WIDE and options.missing != "em"):
         names = check_features(client, features, width)
         sketch = ColumnSketch(width, wanted=max(labels, n_latent or 0))
-        cells = list[list[int]]()
-        for rows in matrices:
-            with _located(client, rows.regime):
-                cells.append(_sketched(sketch, rows, sum(map(len, cells))))
+        cells = [(regime, x) for regime, batches in matrices for x, _ in batches.values()]
+        for cell, (regime, x) in enumerate(cells):
+            if x.shape[1] != width:
+                wrong = f"it has {pluralise(x.shape[1], 'feature')} where the control has {width}"
+                remedy = "Use the same columns in every regime."
+                raise InputError(wrong, remedy, client=client, regime=regime)
+            sketch.add(x, np.full(len(x), cell))
         reduction = reduce_columns(
-            sketch, names, labels=labels, n_latent=n_latent, control=cells[0]
+            sketch, names, labels=labels, n_latent=n_latent, control=list(range(len(own)))
         )
-        matrices = [rows._replace(x=reduction.project(rows.x)) for rows in matrices]
-    for rows in matrices:
-        with _located(client, rows.regime):
-            own = rows.moments(options, n_latent or labels, control=rows.regime == control)
-            found.append((rows.regime, own))
-    return found, reduction
+    for regime, batches in matrices:
+        moments = {}
+        try:
+            for name, (x, groups) in batches.items():
+                x = x if reduction is None else reduction.project(x)
+                rows = Accumulator(
+                    x.shape[1], options, most=MOST_PARTS if regime == control else None
+                )
+                rows.add(x, groups)
+                moments[name] = rows.moments(n_latent or labels)
+        except InputError as error:
+            raise error.located(client=client, regime=regime) from None
+        whole = Moments.of_batches(moments) if options.batched else moments[""]
+        found.setdefault(regime, []).append(whole)
+    return found.pop(control)[0], found, reduction
 
 
-@contextmanager
-def _located(client: str, regime: str) -> Iterator[None]:
-    """Errors name this client and this regime."""
+def _batches(
+    client: str, features: Sequence[str] | None, options: RowOptions, given: Given
+) -> dict[str, tuple[AnyArray, Coded | None]]:
+    """The rows of each batch of a matrix and their groups, without those that are dropped.
+
+    The batch is "" if none are named.
+    """
     try:
-        yield
+        rows, columns = given.values, column_names(given.values)
+        if columns is not None and features is not None and columns != tuple(features):
+            if sorted(columns) != sorted(features):
+                odd = sorted(set(columns) ^ set(features))
+                raise InputError(
+                    f"its columns are not those of the control: {', '.join(odd)[:100]}",
+                    "Use the same columns in every regime.",
+                )
+            rows = np.asarray(rows)[:, [columns.index(f) for f in features]]
+        x = check_rows(rows)
+        batches, groups = (_coded(given.beside[what], len(x), what) for what in ("batch", "group"))
+        if options.missing == "drop" and x.dtype.kind == "f":
+            whole = ~np.isnan(x).any(axis=1)
+            if not whole.any():
+                raise InputError(
+                    f"none of its {pluralise(len(x), 'row')} is complete",
+                    'Use the values that are there with missing="em", or leave features out.',
+                )
+            if not whole.all():
+                x = x[whole]
+                batches, groups = (c and (c[0], c[1][whole]) for c in (batches, groups))
+        if options.missing != "em":
+            # All bad values are counted, in whatever batch they are.
+            check_values(x)
     except InputError as error:
-        raise error.located(client=client, regime=regime) from None
-
-
-def _sketched(sketch: ColumnSketch, rows: _Rows, first: int) -> list[int]:
-    """Add rows to a sketch; each of their batches is a cell, numbered from `first` on."""
-    if rows.x.shape[1] != sketch.n_columns:
-        raise InputError(
-            f"it has {pluralise(rows.x.shape[1], 'feature')} where the control has "
-            f"{sketch.n_columns}",
-            "Use the same columns in every regime.",
-        )
-    names, codes = rows.batches or _one_for_all("", len(rows.x))
-    sketch.add(rows.x, first + codes.astype(np.intp))
-    return list(range(first, first + len(names)))
-
-
-def _read(features: Sequence[str] | None, options: RowOptions, given: Given) -> _Rows:
-    """The rows of one matrix, without those that are dropped, and their batches and groups."""
-    rows, columns = given.values, column_names(given.values)
-    if columns is not None and features is not None and columns != tuple(features):
-        if sorted(columns) != sorted(features):
-            odd = sorted(set(columns) ^ set(features))
-            raise InputError(
-                f"its columns are not those of the control: {', '.join(odd)[:100]}",
-                "Use the same columns in every regime.",
-            )
-        rows = np.asarray(rows)[:, [columns.index(f) for f in features]]
-    x = check_rows(rows)
-    beside = [_coded(given.beside[what], len(x), what) for what in ("batch", "group")]
-    if options.missing == "drop" and x.dtype.kind == "f":
-        whole = ~np.isnan(x).any(axis=1)
-        if not whole.any():
-            raise InputError(
-                f"none of its {pluralise(len(x), 'row')} is complete",
-                'Use the values that are there with missing="em", or leave features out.',
-            )
-        if not whole.all():
-            x, beside = x[whole], [c and (c[0], c[1][whole]) for c in beside]
-    return _Rows(given.regime, x, *beside)
-
-
-def _one_for_all(name: str, n: int) -> Coded:
-    """One batch or group for all of n rows."""
-    return [name], np.zeros(n, dtype=np.intp)
+        raise error.located(client=client, regime=given.regime) from None
+    if batches is None:
+        return {"": (x, groups)}
+    found = {}
+    for code in np.unique(batches[1]).tolist():
+        here = batches[1] == code
+        found[batches[0][code]] = x[here], groups and (groups[0], groups[1][here])
+    return found
 
 
 def _coded(values: RowNames | None, n: int, what: str) -> Coded | None:
@@ -272,7 +233,7 @@ def _coded(values: RowNames | None, n: int, what: str) -> Coded | None:
     if values is None:
         return None
     if isinstance(values, str | int | np.integer):
-        return _one_for_all(str(values), n)
+        return [str(values)], np.zeros(n, dtype=np.intp)
     remedy, listed = f"Give every row its {what}.", np.asarray(values).tolist()
     if not isinstance(listed, list) or len(listed) != n or any(isinstance(v, list) for v in listed):
         raise InputError(f"{what} has shape {np.shape(values)} for {pluralise(n, 'row')}", remedy)

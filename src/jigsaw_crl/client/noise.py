@@ -39,23 +39,22 @@ sensors add is unknown (`NoiseModel.known`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass
+from math import isqrt
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.special import chdtri
 
-from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM, noise_edge
-from jigsaw_crl.client.checks import numerical_rank
+from jigsaw_crl.client.checks import rank_of
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 from jigsaw_crl.moments.lattice import common_steps
 from jigsaw_crl.moments.regime import Moments
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
-
-Reason = Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
 # The variance along the weakest direction of the signal exceeds that along the strongest of the
 # noise by this factor: variances of unequal sensors follow each other more closely. It gave 357 of
@@ -72,7 +71,8 @@ EVEN = SINGULAR = 1e-6
 # A sensor's noise is at most this many times below or above the typical one: a sensor without noise
 # of its own would otherwise be the only one that counts.
 SPREAD = 1e3
-# Regimes with fewer rows than this many times the latents are not used: S_j has no good inverse.
+# Regimes with fewer rows than this many times the latents (of gains: the features) are not used:
+# S_j has no good inverse.
 ENOUGH_ROWS = 4
 # The floor is an estimate: subtracting more than this share of the weakest direction could leave a
 # covariance that is not positive definite.
@@ -98,26 +98,21 @@ class LatentCount:
     visible : int
         Directions that stand out of the noise; fewer than the labels if some latents are drowned.
     reason : {"noise", "sensors", "gap", "rank", "features", "uneven", "rows"}
-        - "noise": the other directions look like noise of equal variance;
-        - "sensors": they do in units of the noise of each sensor, which is unequal;
-        - "gap": the other directions are noise of unequal variance, far below the signal;
-        - "rank": the features span `visible` dimensions, up to rounding;
-        - "features": there is at most one feature more than labels, so further latents cannot be
-          told from noise;
-        - "uneven": more directions than labels stand out, but no gap separates them from noise of
-          unequal variance, so the labels are counted;
-        - "rows": the control has too few rows for the visible directions, so the labels are
-          counted.
+        "noise", "sensors", "gap": the other directions look like noise of equal variance, do so in
+        units of the noise of each sensor, or are far below the signal; "rank": the features span
+        `visible` dimensions, up to rounding. Otherwise the labels are counted. "features": there is
+        at most one feature more; "uneven": more directions stand out, but no gap separates them
+        from noise of unequal variance; "rows": the control has too few rows for them.
     """
 
     used: int
     visible: int
-    reason: Reason
+    reason: Literal["noise", "sensors", "gap", "rank", "features", "uneven", "rows"]
 
 
 def count_latents(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
     """The number of latents that the moments of a client with `labels` labels show."""
-    d = control.n_features
+    d = len(control.mean)
     if d <= labels:
         return LatentCount(labels, d, "features")
     count = (_exact if control.n is None else _estimated)(control, others, labels)
@@ -126,13 +121,13 @@ def count_latents(control: Moments, others: Sequence[Moments], labels: int) -> L
     if control.n is not None and count.used + 1 > control.n:
         return LatentCount(labels, count.visible, "rows")
     # The control has all latents, so a direction that it lacks is none.
-    rank = numerical_rank(control.covariance)
+    rank = rank_of(control.covariance)
     return count if count.used <= rank else LatentCount(max(rank, labels), rank, "rank")
 
 
 def _exact(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
     """The rank of exact moments, without a floor that two or more directions share."""
-    values = _descending(_pooled(control, others)[0])
+    values = np.linalg.eigvalsh(_pooled(control, others)[0])[::-1]
     rounding = RANK_TOLERANCE * values[0]
     rank = int(np.count_nonzero(values > rounding))
     if rank < len(values):
@@ -147,7 +142,7 @@ def _exact(control: Moments, others: Sequence[Moments], labels: int) -> LatentCo
 def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> LatentCount:
     """The number of directions that stand out of the noise of a sample."""
     covariance, degrees = _pooled(control, others)
-    values = _descending(covariance)
+    values = np.linalg.eigvalsh(covariance)[::-1]
     d = len(values)
     rank = int(np.count_nonzero(values > RANK_TOLERANCE * values[0]))
     # Fewer directions than features and rows: there is no noise, or some features are copies.
@@ -156,18 +151,18 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
         values, d = values[:rank], rank
         if rank <= labels:
             return LatentCount(labels, rank, "rank")
-    found = _first_noise(values, degrees, labels)
+    found = first_noise(values, degrees, labels)
     least_bulk = 3 if degenerate else 2
     if found == labels and d - found >= least_bulk:
-        return LatentCount(labels, _first_noise(values, degrees, 0), "noise")
+        return LatentCount(labels, first_noise(values, degrees, 0), "noise")
     told_apart = True
     for r in () if degenerate else range(labels, min(found, labels + MOST_TRIED)):
-        enough, noise = d >= needed_features(r), sensor_noise(control, others, r).variance
+        enough, noise = d >= needed_features(r), sensor_noise(control, others, r)[1]
         if noise is not None:
-            scaled = _descending(covariance / np.sqrt(np.outer(noise, noise)))
-            if _first_noise(scaled, degrees, r) == r:
+            scaled = np.linalg.eigvalsh(covariance / np.sqrt(np.outer(noise, noise)))[::-1]
+            if first_noise(scaled, degrees, r) == r:
                 if enough:
-                    return LatentCount(r, _first_noise(scaled, degrees, 0), "sensors")
+                    return LatentCount(r, first_noise(scaled, degrees, 0), "sensors")
                 # With so few features any number would fit.
                 told_apart = False
         if not enough:
@@ -177,7 +172,7 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
     if d - found >= least_bulk and found > labels and values[found - 1] > GAP * values[found]:
         return LatentCount(found, found, "noise")
     if d == labels + 1:
-        return LatentCount(labels, _first_noise(values, degrees, 0), "features")
+        return LatentCount(labels, first_noise(values, degrees, 0), "features")
     ratios = values[labels - 1 : -1] / values[labels:]
     widest = labels + int(np.argmax(ratios))
     if told_apart and d - widest >= least_bulk and ratios.max() > GAP:
@@ -186,26 +181,26 @@ def _estimated(control: Moments, others: Sequence[Moments], labels: int) -> Late
     return LatentCount(labels, found, "uneven")
 
 
-def _descending(matrix: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.eigvalsh(matrix)[::-1], dtype=np.float64)
+def first_noise(
+    values: AnyArray, degrees: float, least: int, d: int | None = None, rest: float = 0.0
+) -> int:
+    """The smallest r from `least` on for which all values from r on are within those of noise.
 
-
-def _first_noise(values: FloatArray, degrees: float, least: int) -> int:
-    """The smallest r from `least` on for which all values from r on are within those of noise."""
-    d = len(values)
-    means = np.cumsum(values[::-1])[::-1] / np.arange(d, 0, -1)
-    for r in range(least, d - 1):
+    `values` are the largest of d eigenvalues, by default all; the others sum to `rest`.
+    """
+    d = len(values) if d is None else d
+    last = min(len(values), d - 1)
+    means = (np.cumsum(values[::-1])[::-1] + rest) / (d - np.arange(len(values)))
+    for r in range(least, last):
         if values[r] <= means[r] * noise_edge(d - r, max(degrees - r, 1.0), FALSE_ALARM):
             return r
-    return max(d - 1, least)
+    return max(last, least)
 
 
 def needed_features(latents: int) -> int:
     """Features from which unequal noise can be told from further latents (Ledermann's bound)."""
-    spare = 2
-    while spare * (spare - 1) // 2 <= latents:
-        spare += 1
-    return latents + spare
+    # The fewest spare ones s with s(s − 1)/2 > latents.
+    return latents + (1 + isqrt(8 * latents + 1)) // 2 + 1
 
 
 def _pooled(control: Moments, others: Iterable[Moments]) -> tuple[FloatArray, float]:
@@ -213,49 +208,51 @@ def _pooled(control: Moments, others: Iterable[Moments]) -> tuple[FloatArray, fl
     regimes = (control, *others)
     if control.n is None:
         return np.mean([m.covariance for m in regimes], axis=0), np.inf
-    total, degrees = np.zeros_like(control.covariance), 0.0
-    for m in regimes:
-        total += (m.n or 0) * m.covariance
-        degrees += (m.n or 0) - 1
-    return total / max(degrees, 1.0), degrees
+    degrees = float(sum((m.n or 0) - 1 for m in regimes))
+    return np.asarray(sum((m.n or 0) * m.covariance for m in regimes)) / max(degrees, 1.0), degrees
 
 
 # -- the noise of each sensor ---------------------------------------------------------------------
 
 
-class SensorNoise(NamedTuple):
-    """How far the sensors' noise is from equal (1 is the edge of chance), and Ψ if it is unequal.
+def sensor_noise(
+    control: Moments, others: Sequence[Moments], r: int
+) -> tuple[float, FloatArray | None]:
+    """How far the noise of the sensors of a client with r latents is from equal, and its variance.
 
-    `variance` has the shape (n_features,); None if the features are too few to tell.
+    1 is the edge of chance. The variance of each sensor, shape (n_features,), is None if the noise
+    is equal, or the features are too few to tell.
     """
-
-    unevenness: float
-    variance: FloatArray | None = None
-
-
-def sensor_noise(control: Moments, others: Sequence[Moments], r: int) -> SensorNoise:
-    """Noise variance of each sensor, if it is unequal, of a client with r latents."""
     covariance, degrees = _pooled(control, others)
     d = len(covariance)
     if d - r < 2 or not np.diagonal(covariance).all():
-        return SensorNoise(0.0)
+        return 0.0, None
     values, vectors = np.linalg.eigh(covariance)
     floor, off = float(values[: d - r].mean()), vectors[:, : d - r]
     if floor <= RANK_TOLERANCE * float(values.sum()):
-        return SensorNoise(0.0)
-    beyond = _unevenness((off @ off.T) ** 2, off**2 @ (values[: d - r] / floor - 1), degrees)
+        return 0.0, None
+    # The score statistic of equal noise over its quantile; 0 if nothing can be tested.
+    gap = off**2 @ (values[: d - r] / floor - 1)
+    beyond = float(np.abs(gap).max()) / EVEN
+    if control.n is not None:
+        sizes, turn = np.linalg.eigh((off @ off.T) ** 2)
+        kept = sizes > SINGULAR * sizes[-1]
+        # The common size of the noise was fitted.
+        freedom, g = int(kept.sum()) - 1, gap @ turn[:, kept]
+        edge = float(chdtri(freedom, FALSE_ALARM)) if freedom else np.inf
+        beyond = 0.5 * degrees * float(g @ (g / sizes[kept])) / edge
     regimes = [
         (float(m.n or 1), m.covariance)
         for m in (control, *others)
         if m.n is None or m.n >= ENOUGH_ROWS * r
     ]
     if beyond <= 1 or not regimes:
-        return SensorNoise(beyond)
+        return beyond, None
     try:
-        return SensorNoise(beyond, _fitted(regimes, degrees, covariance, r, floor))
+        return beyond, _fitted(regimes, degrees, covariance, r, floor)
     except np.linalg.LinAlgError:
         # Some regime has no variance at all along some direction: it has no noise either.
-        return SensorNoise(0.0)
+        return 0.0, None
 
 
 def _fitted(
@@ -322,19 +319,6 @@ def _equations(
     return H, g, Z @ inverse, lambda step: P @ (step[:, None] * V) @ B @ inverse
 
 
-def _unevenness(H: FloatArray, gap: FloatArray, degrees: float) -> float:
-    """The score statistic of equal noise over its quantile; 0 if nothing can be tested."""
-    if np.isinf(degrees):
-        return float(np.abs(gap).max()) / EVEN
-    values, vectors = np.linalg.eigh(H)
-    kept = values > SINGULAR * values[-1]
-    # The common size of the noise was fitted.
-    freedom, g = int(kept.sum()) - 1, gap @ vectors[:, kept]
-    if freedom < 1:
-        return 0.0
-    return 0.5 * degrees * float(g @ (g / values[kept])) / float(chdtri(freedom, FALSE_ALARM))
-
-
 # -- the space of the latents ---------------------------------------------------------------------
 
 
@@ -342,7 +326,7 @@ def _unevenness(H: FloatArray, gap: FloatArray, degrees: float) -> float:
 class NoiseModel:
     """Leading space and noise of a client, d features in p dimensions (its `n_latent`).
 
-    Eigenvalues and variances are those of the features times `scale`.
+    Eigenvalues, floor and `weakest` are variances of the features times `scale`.
 
     Examples
     --------
@@ -364,138 +348,103 @@ class NoiseModel:
     noise_floor: float
     # Smallest variance of the control along any direction of the leading space.
     weakest: float
-    # How far the sensors' noise is from equal; 1 is the edge of chance.
-    unevenness: float = 0.0
     # What each feature is multiplied by, so that the noise of all sensors is equal; None for 1.
-    scale: FloatArray | None = None
-    # The user states the noise of every sensor.
-    stated: bool = False
-
-    @property
-    def rank(self) -> int:
-        return int(self.basis.shape[1])
-
-    @property
-    def visible(self) -> bool:
-        """Whether the floor could be estimated, or something is known of it."""
-        return self.rank < len(self.eigenvalues) or self.stated or self.noise_floor > 0
-
-    @property
-    def known(self) -> bool:
-        """Whether the noise of each sensor is known, and small enough to be taken off."""
-        spare = len(self.eigenvalues) - self.rank
-        told = self.stated or spare >= SPARE or (spare > 0 and self.noise_floor == 0)
-        return told and self.subtracted == self.noise_floor
-
-    @property
-    def subtracted(self) -> float:
-        """The variance that `project` subtracts: the floor, or a little less than `weakest`."""
-        return min(self.noise_floor, MOST_SUBTRACTED * self.weakest)
-
-    @property
-    def sensors(self) -> float | FloatArray:
-        """The noise variance of each feature as given that `project` subtracts."""
-        return self.subtracted if self.scale is None else self.subtracted / self.scale**2
-
-    @property
-    def gap(self) -> float:
-        """`λ_p / λ_{p+1}`; infinite if λ_{p+1} is zero up to rounding or does not exist."""
-        if self.rank == len(self.eigenvalues):
-            return float("inf")
-        last, below = self.eigenvalues[self.rank - 1 : self.rank + 1].tolist()
-        negligible = RANK_TOLERANCE * float(self.eigenvalues[0])
-        return float("inf") if below <= negligible else float(last / below)
-
-    @property
-    def noise_share(self) -> float:
-        """Noise variance over signal variance, both summed over features."""
-        noise = self.noise_floor * len(self.eigenvalues)
-        signal = float(self.eigenvalues.sum()) - noise
-        return noise / signal if signal > 0 else float("inf")
-
-    def project(self, second_moment: FloatArray) -> FloatArray:
-        """`Bᵀ S B − σ² I`, shape (p, p): the second moment without the sensors' noise."""
-        inner = self.basis.T @ second_moment @ self.basis
-        return np.asarray((inner + inner.T) / 2 - self.subtracted * np.eye(self.rank))
+    scale: FloatArray | None
+    # The noise variance of each feature that is subtracted, shape (d,): the floor, or a little less
+    # than `weakest`.
+    sensors: FloatArray
+    # Whether the floor could be estimated, or something is known of it.
+    visible: bool
+    # Whether the noise of each sensor is known, and small enough to be taken off.
+    known: bool
+    # How far the sensors' noise is from equal; 1 is the edge of chance.
+    unevenness: float
+    # `λ_p / λ_{p+1}`; infinite if λ_{p+1} is zero up to rounding or does not exist.
+    gap: float
+    # Noise variance over signal variance, both summed over features.
+    noise_share: float
 
 
 def noise_model(client: Client) -> NoiseModel:
     """Leading `n_latent`-dimensional space of a client's features, and the noise of the sensors."""
-    rounding = _rounding(client)
-    stated = np.array([client.sensor_noise.get(x, np.nan) for x in client.features])
-    if client.reduction is None and not np.isnan(stated).any():
-        return replace(_with_noise(client, stated**2 + rounding), stated=True)
-    if client.n_latent == client.n_features:
-        return _with_noise(client, rounding)
-    found = _leading(client, None)
-    if found.rank + 2 > client.n_features or found.noise_floor == 0:
-        return found
-    noise = sensor_noise(client.control, client.regimes, client.n_latent)
-    if noise.variance is not None:
-        found = _leading(client, _equalising(noise.variance)[0])
-    return replace(found, unevenness=noise.unevenness)
+    p, d = client.n_latent, client.n_features
+    spare = d - p
+    given = np.array([client.sensor_noise.get(x, np.nan) for x in client.features])
+    stated = client.reduction is None and not np.isnan(given).any()
+    scale, stated_floor, unevenness = None, None, 0.0
+    if stated or not spare:
+        variance = given**2 if stated else np.zeros(d)
+        step = common_steps(m.step for m in (client.control, *client.regimes))
+        if step is not None:
+            fine = np.diagonal(client.control.covariance) >= (FEWEST_STEPS * step) ** 2
+            variance += np.where(fine, step**2 / 12, 0.0)
+        scale, stated_floor = _equalising(variance)
+    basis, values, weakest, floor = _leading(client, scale)
+    if stated_floor is not None:
+        floor = stated_floor
+    elif spare >= 2 and floor > 0:
+        unevenness, uneven = sensor_noise(client.control, client.regimes, p)
+        if uneven is not None:
+            scale, _ = _equalising(uneven)
+            basis, values, weakest, floor = _leading(client, scale)
+    subtracted = min(floor, MOST_SUBTRACTED * weakest)
+    below = float(values[p]) if spare else 0.0
+    signal = float(values.sum()) - floor * d
+    return NoiseModel(
+        basis,
+        values,
+        floor,
+        weakest,
+        scale,
+        sensors=np.full(d, subtracted) / (1.0 if scale is None else scale**2),
+        visible=spare > 0 or stated or floor > 0,
+        known=subtracted == floor and (stated or spare >= SPARE or (spare > 0 and floor == 0)),
+        unevenness=unevenness,
+        gap=float(values[p - 1]) / below if below > RANK_TOLERANCE * values[0] else np.inf,
+        noise_share=floor * d / signal if signal > 0 else np.inf,
+    )
 
 
-def _rounding(client: Client) -> FloatArray:
-    """The variance that rounding adds to each feature, shape (n_features,)."""
-    step = common_steps(m.step for m in (client.control, *client.regimes))
-    if step is None:
-        return np.zeros(client.n_features)
-    fine = np.diagonal(client.control.covariance) >= (FEWEST_STEPS * step) ** 2
-    return np.where(fine, step**2 / 12, 0.0)
-
-
-def _with_noise(client: Client, variance: FloatArray) -> NoiseModel:
-    """The model of features whose noise has this variance, shape (n_features,)."""
-    if not variance.any():
-        return replace(_leading(client, None), noise_floor=0.0)
-    scale, typical = _equalising(variance)
-    return replace(_leading(client, scale), noise_floor=typical)
-
-
-def _equalising(variance: FloatArray) -> tuple[FloatArray, float]:
+def _equalising(variance: FloatArray) -> tuple[FloatArray | None, float]:
     """Factors that make all sensors as noisy as the typical one, and its variance."""
+    if not variance.any():
+        return None, 0.0
     typical = float(np.exp(np.log(variance[variance > 0]).mean()))
     return np.sqrt(typical / np.maximum(variance, typical / SPREAD)), typical
 
 
-def _leading(client: Client, scale: FloatArray | None) -> NoiseModel:
-    """The model of the features times `scale`."""
-    exact, p, d = client.is_population, client.n_latent, client.n_features
-    control = client.control_second_moment()
+def _leading(
+    client: Client, scale: FloatArray | None
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """Basis, eigenvalues, weakest variance and estimated floor of the features times `scale`."""
+    p, d = client.n_latent, client.n_features
     # A shift of the mean may be an offset of the sensors, which no latent causes: only exact
     # moments are taken about the control's mean.
-    regimes = [m.covariance for m in client.regimes]
-    if exact:
-        regimes = [S for label in client.labels for S in client.second_moments(label)]
-
-    def summed(weights: FloatArray) -> FloatArray:
-        total = weights[0] * control
-        for w, S in zip(weights[1:].tolist(), regimes, strict=True):
-            total += w * S
-        return np.asarray(total if scale is None else scale[:, None] * total * scale)
-
+    every = [client.control_second_moment, *(m.covariance for m in client.regimes)]
+    if client.is_population:
+        every[1:] = [S for label in client.labels for S in client.second_moments(label)]
     # Each regime is scaled to the control's trace, so that none dominates the average; one of fewer
     # than 2d rows is mostly noise and counts as much less.
-    traces = np.array([np.trace(S) for S in (control, *regimes)])
+    traces = np.array([np.trace(S) for S in every])
     counts = np.array([1.0, *(min((m.n or 2 * d) / (2 * d), 1.0) for m in client.regimes)])
     shares = counts * traces[0] / np.maximum(traces, np.finfo(np.float64).tiny)
-    values, vectors = np.linalg.eigh(summed(shares) / counts.sum())
+    average = sum(w * S for w, S in zip(shares.tolist(), every, strict=True)) / counts.sum()
+    units = np.ones(d) if scale is None else scale
+    values, vectors = np.linalg.eigh(units[:, None] * average * units)
     values, vectors = values[::-1].copy(), vectors[:, ::-1]
-    basis = np.ascontiguousarray(vectors[:, :p])
-    if scale is not None:
-        basis *= scale[:, None]
-    weakest = float(np.linalg.eigvalsh(basis.T @ control @ basis)[0])
+    basis = np.ascontiguousarray(vectors[:, :p]) * units[:, None]
+    weakest = float(np.linalg.eigvalsh(basis.T @ every[0] @ basis)[0])
     floor = 0.0
     if d > p:
+        beyond = vectors[:, p:] * units[:, None]
         rows = np.array([m.n or 1 for m in (client.control, *client.regimes)], dtype=np.float64)
-        beyond = vectors[:, p:]
-        floor = float(np.sum(beyond * (summed(rows) @ beyond))) / (rows.sum() * (d - p))
-        if not exact:
+        total = np.asarray(sum(n * S for n, S in zip(rows.tolist(), every, strict=True)))
+        floor = float(np.sum(beyond * (total @ beyond))) / (rows.sum() * (d - p))
+        if not client.is_population:
             # The trailing directions were chosen for their low variance, which costs p degrees of
             # freedom of one sample with the sampling error of the average, `(Σs)² / Σ(s²/n)` rows.
             n = float(shares.sum() ** 2 / np.sum(shares**2 / rows))
             floor *= n / max(n - p, 1.0)
         if floor <= RANK_TOLERANCE * values[0]:
             floor = 0.0
-    return NoiseModel(basis, values, floor, weakest, scale=scale)
+    return basis, values, weakest, floor

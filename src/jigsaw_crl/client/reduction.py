@@ -33,15 +33,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.base.nulls import FALSE_ALARM, noise_edge
-from jigsaw_crl.client.noise import LatentCount, Reason
-from jigsaw_crl.moments.checks import check_values
+from jigsaw_crl.client.noise import LatentCount, first_noise
+from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_values
 
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
 # second read of the rows, and nothing is lost.
@@ -52,8 +51,6 @@ SPARE = 16
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products. After
 # so many the random directions are first replaced.
 BLOCK_ROWS = 512
-# Shares of variance below this are rounding errors: of eigenvalues, and of sums of squares.
-ROUNDING, SUMMED = 1e-10, 1e-13
 # Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.
 STEPS, SETTLED = 100, 0.2
 # The least share of a column's variance that is noise: one without any would be all that counts.
@@ -128,18 +125,13 @@ class Reduction(ReadOnlyArrays):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """The noise of each column, shape (m,), and the leading directions in units of it.
+class Fit(NamedTuple):
+    """The noise of each column, and the leading directions in units of it."""
 
-    Eigenvalues (k,), largest first, orthonormal eigenvectors (m, k), and how many of them stand
-    out of the noise.
-    """
-
-    noise: FloatArray
-    values: FloatArray
-    vectors: FloatArray
-    visible: int
+    noise: FloatArray  # shape (m,)
+    values: FloatArray  # eigenvalues, largest first, shape (k,)
+    vectors: FloatArray  # orthonormal eigenvectors, shape (m, k)
+    visible: int  # how many of them stand out of the noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,26 +142,16 @@ class Scatter:
     squares: FloatArray
     degrees: int
 
-    @property
-    def variances(self) -> FloatArray:
-        """Variance of each column within cells."""
-        return np.asarray(self.squares / max(self.degrees, 1))
-
     def leading(self, noise: FloatArray) -> Fit:
         """Leading eigenpairs of the covariance within cells, each column divided by `√noise`."""
         half = self.half / np.sqrt(noise)[:, None]
         values, turn = np.linalg.eigh(half.T @ half)
-        kept = values > ROUNDING * max(float(values[-1]), 0.0)
+        kept = values > RANK_TOLERANCE * max(float(values[-1]), 0.0)
         vectors = half @ (turn[:, kept] / np.sqrt(values[kept]))[:, ::-1]
         values = values[kept][::-1] / max(self.degrees, 1)
-        total, m = float(np.sum(self.variances / noise)), int((self.squares > 0).sum())
-        beyond, visible = total - np.append(0.0, np.cumsum(values)), len(values)
-        for r, value in enumerate(values.tolist()):
-            level = max(float(beyond[r]), ROUNDING * total) / max(m - r, 1)
-            edge = noise_edge(max(m - r, 1), max(self.degrees - r, 1.0), FALSE_ALARM)
-            if value <= level * edge:
-                visible = r
-                break
+        total = float(np.sum(self.squares / noise)) / max(self.degrees, 1)
+        rest = max(total - float(values.sum()), RANK_TOLERANCE * total)
+        visible = first_noise(values, self.degrees, 0, int((self.squares > 0).sum()), rest)
         return Fit(noise, values, vectors, visible)
 
     def fitted(self, least: int, most: int) -> Fit:
@@ -177,7 +159,7 @@ class Scatter:
 
         With `most` of them, whatever they leave. Too many would explain noisy columns away.
         """
-        variances, use = self.variances, self.squares > 0
+        variances, use = self.squares / max(self.degrees, 1), self.squares > 0
         m, settled = int(use.sum()), SETTLED * np.sqrt(2 / max(self.degrees, 1))
         found = self.leading(np.where(use, variances, 1.0))
         for r in range(least, most + 1):
@@ -185,7 +167,7 @@ class Scatter:
                 own, before = found.values[:r], found.noise
                 total = float(np.sum(variances / before))
                 level = (total - float(own.sum())) / max(m - r, 1)
-                if level * m <= ROUNDING * total:
+                if level * m <= RANK_TOLERANCE * total:
                     break
                 explained = found.vectors[:, :r] ** 2 @ np.maximum(own - level, 0.0)
                 left = np.clip(variances - before * explained, LEAST_NOISE * variances, variances)
@@ -240,7 +222,14 @@ class ColumnSketch:
                 low, high = low.toarray()[0], high.toarray()[0]
             self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
             if self.n_rows == 0:
-                self._begin(x.toarray() if sparse else np.asarray(x, np.float64), sparse=sparse)
+                # The first Ω is in units of each column's spread in the first rows.
+                first = x.toarray() if sparse else np.asarray(x, np.float64)
+                self._origin = self._origin if sparse else first[0]
+                spread = first.std(axis=0)
+                known = spread > 0
+                units = np.where(known, spread, np.median(spread[known]) if known.any() else 1.0)
+                omega = self._random.standard_normal((self.n_columns, self._width()))
+                self._omega, self._image = omega / units[:, None], np.zeros_like(omega)
             x = x.astype(np.float64) if sparse else x - self._origin
             found, codes, sizes = np.unique(own, return_inverse=True, return_counts=True)
             sums = csr_matrix((np.ones(n), (codes, np.arange(n)))) @ x
@@ -256,16 +245,6 @@ class ColumnSketch:
             if self.n_rows >= self._next:
                 self._next = 2 * self.n_rows
                 self._exchange()
-
-    def _begin(self, first: FloatArray, *, sparse: bool) -> None:
-        """Choose the first Ω, in units of each column's spread in the first rows."""
-        spread = first.std(axis=0)
-        known = spread > 0
-        units = np.where(known, spread, np.median(spread[known]) if known.any() else 1.0)
-        if not sparse:
-            self._origin = first[0]
-        self._omega = self._random.standard_normal((self.n_columns, self._width())) / units[:, None]
-        self._image = np.zeros_like(self._omega)
 
     def _width(self) -> int:
         return min(self.wanted + max(SPARE, self.wanted // 2), self.n_columns)
@@ -292,7 +271,9 @@ class ColumnSketch:
         sums = np.array([total for _, total in self._cells.values()])
         means = sums / sizes[:, None]
         squares = self._squares - np.einsum("ij,ij->j", sums, means)
-        squares = np.where(squares > SUMMED * self._squares, squares, 0.0)
+        # A sum of so many squares errs by up to this share of it.
+        share = int(sizes.sum()) * np.finfo(np.float64).eps
+        squares = np.where(squares > share * self._squares, squares, 0.0)
         image = self._image - sums.T @ (means @ self._omega)
         image += before.half @ (before.half.T @ self._omega)
         # H of shape (m, k) with `H Hᵀ = Y (ΩᵀY)⁻¹ Yᵀ`.
@@ -300,7 +281,7 @@ class ColumnSketch:
         size = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
         scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
         values, vectors = np.linalg.eigh(scale[:, None] * (inner + inner.T) / 2 * scale)
-        kept = values > ROUNDING * max(float(values[-1]), 0.0)
+        kept = values > RANK_TOLERANCE * max(float(values[-1]), 0.0)
         half = image @ (scale[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
         degrees = before.degrees + int(sizes.sum()) - len(sizes)
         return Scatter(np.asarray(half), before.squares + squares, degrees)
@@ -351,11 +332,7 @@ def reduce_columns(
     rows, centre = sketch.control(control)
     counted = None
     if n_latent is None:
-        reason: Reason = "sensors"
-        if visible > labels and visible + 1 > rows:
-            reason = "rows"
-        if visible > labels and visible >= most:
-            reason = "uneven"
-        counted = LatentCount(visible if reason == "sensors" else labels, visible, reason)
-        counted = replace(counted, used=max(counted.used, labels))
+        counted = LatentCount(max(visible, labels), visible, "sensors")
+        if visible > labels and (visible + 1 > rows or visible >= most):
+            counted = LatentCount(labels, visible, "uneven" if visible >= most else "rows")
     return Reduction(tuple(str(c) for c in columns), matrix, centre, v, counted)

@@ -20,7 +20,8 @@ import numpy as np
 
 from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray, IntArray
-from jigsaw_crl.client.batches import MeanErrors
+from jigsaw_crl.client.batches import MeanErrors, batch_means
+from jigsaw_crl.client.noise import NoiseModel, noise_model
 
 if TYPE_CHECKING:
     from jigsaw_crl.client.client import Client
@@ -48,6 +49,8 @@ class Eigen(NamedTuple):
 class White:
     """Regimes in coordinates in which the control is white; r regimes in p dimensions."""
 
+    dimension: int  # p
+    space: NoiseModel  # the space of the latents and the noise of the sensors
     W: FloatArray  # shape (p, n_features)
     M: FloatArray  # shape (r, p, p)
     d: FloatArray  # shape (r, p)
@@ -58,12 +61,7 @@ class White:
     owner: IntArray  # label of each regime, shape (r,); a label has several for several strengths
     errors: MeanErrors  # of the shifts d
     exact: bool
-    noise_known: bool  # whether Ψ is known well enough: `NoiseModel.known`
     carried: FloatArray  # `(S₀ − Ψ) Wᵀ`: how far the features move when these coordinates do
-
-    @property
-    def dimension(self) -> int:
-        return int(self.W.shape[0])
 
     @property
     def size(self) -> FloatArray:
@@ -101,11 +99,12 @@ class White:
 
 def whiten(client: Client) -> White:
     """A client's regimes, whitened by its control; `Client.white` keeps it."""
-    space, means = client.noise, client.means
-    base = space.project(client.control_second_moment())
+    space, control = noise_model(client), client.control_second_moment
+    base = space.basis.T @ (control - np.diag(space.sensors)) @ space.basis
     W = inverse_square_root(base) @ space.basis.T
-    noise = (W * space.sensors) @ W.T if np.any(space.sensors) else None
-    d = means.shifts @ W.T
+    noise = (W * space.sensors) @ W.T if space.sensors.any() else None
+    shifts, errors = batch_means(client, space)
+    d = shifts @ W.T
     M = np.array([W @ m.covariance @ W.T for m in client.regimes])
     n, n0 = np.array([m.n or 0.0 for m in client.regimes]), float(client.control.n or 0)
     if client.is_population:
@@ -115,12 +114,22 @@ def whiten(client: Client) -> White:
         n = np.full(len(M), n0)
     if noise is not None:
         M -= noise
-    counts = [len(own) for own in client.interventions.values()]
-    owner = np.repeat(np.arange(len(counts)), counts)
-    M = (M + np.swapaxes(M, 1, 2)) / 2
-    carried = client.control_second_moment() @ W.T - (W * space.sensors).T
-    exact = client.is_population
-    return White(W, M, d, noise, n, n0, n0, owner, means.errors, exact, space.known, carried)
+    owner = np.repeat(np.arange(len(client.labels)), [*map(len, client.interventions.values())])
+    return White(
+        dimension=len(W),
+        space=space,
+        W=W,
+        M=(M + np.swapaxes(M, 1, 2)) / 2,
+        d=d,
+        noise=noise,
+        n=n,
+        n_control=n0,
+        n_eff=n0,
+        owner=owner,
+        errors=errors,
+        exact=client.is_population,
+        carried=control @ W.T - (W * space.sensors).T,
+    )
 
 
 def rounding_size(condition: float, p: int) -> float:

@@ -6,7 +6,7 @@ method's own reading says of it, is decided in `jigsaw_crl.usable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.noise import NoiseModel
+from jigsaw_crl.client.noise import NoiseModel, noise_model
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.diagnostics.drift import check_batches, check_drift
@@ -24,29 +24,13 @@ from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import check_regimes
 from jigsaw_crl.diagnostics.rows import (
     check_clipped,
+    check_counts,
     check_covariates,
-    check_dependent,
-    check_groups,
     check_heavy_tails,
     check_light_tails,
-    check_missing,
 )
 from jigsaw_crl.diagnostics.sensors import check_gains, check_sensors
 
-# Takes a client, and gives what it finds; `check_client` writes the client's name into it.
-CHECKS: tuple[Callable[[Client], Iterable[Finding]], ...] = (
-    check_gains,
-    check_sensors,
-    check_heavy_tails,
-    check_light_tails,
-    check_clipped,
-    check_dependent,
-    check_groups,
-    check_missing,
-    check_covariates,
-    check_drift,
-    check_batches,
-)
 # A reason that was found, and what it looks like, which is not told beside it.
 EXPLAINS = {
     "error: drifting-gains": (
@@ -75,8 +59,6 @@ class ClientReport:
     strength : mapping of str to float
         For each label, how far its regime is from the control: 1 is the edge of chance.
     n_samples : mapping of str to int, or None
-    white : White or None
-        The client, whitened by its control, from which recovery starts; None after recovery.
     """
 
     client: str
@@ -84,14 +66,13 @@ class ClientReport:
     spectrum: NoiseModel
     strength: Mapping[str, float]
     n_samples: Mapping[str, int] | None
-    white: White | None
 
     def to_document(self) -> dict[str, Any]:
         """The report as plain JSON values."""
         s = self.spectrum
         return {
             "client": self.client,
-            "n_latent": s.rank,
+            "n_latent": s.basis.shape[1],
             "n_features": len(s.eigenvalues),
             "eigenvalues": s.eigenvalues.tolist(),
             "noise_floor": s.noise_floor if s.visible else None,
@@ -109,7 +90,7 @@ class ClientReport:
         rows = "exact" if self.n_samples is None else str(sum(self.n_samples.values()))
         floor = f"{s.noise_floor:.3g}" if s.visible else "not visible"
         gap = f"{s.gap:.3g}" if np.isfinite(s.gap) else "–"
-        sizes = (str(s.rank), str(len(s.eigenvalues)))
+        sizes = map(str, reversed(s.basis.shape))
         return (self.client, *sizes, floor, gap, weakest, rows)
 
 
@@ -154,8 +135,19 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
     ['no-signal']
     """
     white = client.white if white is None else white
+    wander = white.errors.wander
     found, strength = check_regimes(client, white)
-    found += [f for check in CHECKS for f in check(client)]
+    found += [
+        *check_gains(client, white.space),
+        *check_sensors(client, white.space),
+        *check_heavy_tails(client),
+        *check_light_tails(client),
+        *check_clipped(client),
+        *check_counts(client),
+        *(() if client.covariates is None else check_covariates(client, client.covariates)),
+        *check_drift(client, white),
+        *(() if wander is None else check_batches(client, wander)),
+    ]
     seen, several = set(map(_kind, found)), sum(f.check == "several-targets" for f in found)
     bends = "info: light-tails" in seen and "error: drifting-gains" not in seen
     # Hard interventions do not need a linear system (T9): recovery decides about them.
@@ -167,7 +159,7 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
         hidden.add("error: sensor-noise")
     told = (f for f in found if _kind(f) not in hidden)
     findings = tuple(replace(f, client=client.name) for f in told)
-    return ClientReport(client.name, findings, client.noise, strength, client.n_samples, white)
+    return ClientReport(client.name, findings, white.space, strength, client.n_samples)
 
 
 def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
@@ -176,7 +168,7 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     left = client.without(spoilt)
     if left is None or left is client:
         return left is client
-    return "error: sensor-noise" in map(_kind, check_sensors(left))
+    return "error: sensor-noise" in map(_kind, check_sensors(left, noise_model(left)))
 
 
 def _kind(found: Finding) -> str:
@@ -189,17 +181,14 @@ def saturated(unclear: int, labels: int) -> Finding:
     return finding("not-linear/client", share, 0.5, unclear=unclear, regimes=regimes)
 
 
-def check_study(
-    clients: Iterable[Client], reports: Iterable[ClientReport] | None = None
-) -> StudyReport:
+def check_study(clients: Iterable[Client]) -> StudyReport:
     """Run every check of every client, and those of all clients together.
 
-    The findings of a `Study` from reading its files come first. `reports` are those of
-    `check_client`, in the order of the clients, if they were made before.
+    The findings of a `Study` from reading its files come first.
     """
     own = tuple(clients)
     return StudyReport(
-        clients=tuple(map(check_client, counted(own, len(own))) if reports is None else reports),
+        clients=tuple(map(check_client, counted(own, len(own)))),
         reading=tuple(getattr(clients, "findings", ())),
         across=(*check_copies(own), *check_coverage({c.name: c.labels for c in own})),
     )

@@ -100,11 +100,12 @@ def check_copies(clients: Sequence[Client]) -> Iterator[Finding]:
             if client.is_population or not same_rows(client.control, other.control):
                 continue
             common = client.interventions.keys() & other.interventions.keys()
-            if not is_white or any(
-                same_rows(m, twin)
+            twins = [
+                twin
                 for x in common
-                for m, twin in zip(client.interventions[x], other.interventions[x], strict=False)
-            ):
+                for twin in zip(client.interventions[x], other.interventions[x], strict=False)
+            ]
+            if not is_white or any(same_rows(*twin) for twin in twins):
                 words = {"client": client.name, "other": other.name}
                 yield finding("duplicated-client", 0.0, SAME_ROWS, **words)
                 break

@@ -13,7 +13,9 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
+from jigsaw_crl.client.batches import BatchVariance
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
 
@@ -21,7 +23,7 @@ from jigsaw_crl.moments.regime import Moments
 TRENDING = 3.0
 
 
-def check_drift(client: Client) -> Iterator[Finding]:
+def check_drift(client: Client, white: White) -> Iterator[Finding]:
     """A finding about control rows whose mean moves from the beginning of the file to its end.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
@@ -29,7 +31,7 @@ def check_drift(client: Client) -> Iterator[Finding]:
     do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
     distances than between neighbouring stretches, and then there is no drift.
     """
-    parts, W = list[Moments](), client.white.rows.W
+    parts, W = list[Moments](), white.rows.W
     for part in client.control.parts:
         # A short stretch is merged into the one before it.
         if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * len(W):
@@ -41,7 +43,12 @@ def check_drift(client: Client) -> Iterator[Finding]:
     steps = np.array([np.sqrt(m.n or 0) * (W @ (m.mean - client.control.mean)) for m in parts])
     moved = float(np.sum(steps**2))
     edge = float(chdtri((len(steps) - 1) * steps.shape[1], FALSE_ALARM))
-    if moved > edge and (_trends(steps) or _jumps(parts, W)):
+    # If the middle step between neighbours is within chance, rows are independent from one stretch
+    # to the next, and the mean moves by a few jumps.
+    each = [(W @ (b.mean - a.mean), 1 / (a.n or 1) + 1 / (b.n or 1)) for a, b in pairwise(parts)]
+    squares = sorted(float(step @ step) / variance for step, variance in each)
+    jumps = squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
+    if moved > edge and (jumps or _trends(steps)):
         rows = sum(part.n or 0 for part in parts)
         # With more than half of its variance along some direction, the control's covariance is not
         # that of the system, and no regime can be compared with it.
@@ -67,21 +74,8 @@ def _trends(values: FloatArray) -> bool:
     return ratio < 2 - TRENDING * sqrt(4 * (K - 2) / ((K**2 - 1) * dims))
 
 
-def _jumps(parts: list[Moments], W: FloatArray) -> bool:
-    """Whether the middle step between neighbouring stretches is within chance.
-
-    Then rows are independent from one stretch to the next, and the mean moves by a few jumps.
-    """
-    steps = [(W @ (b.mean - a.mean), 1 / (a.n or 1) + 1 / (b.n or 1)) for a, b in pairwise(parts)]
-    squares = sorted(float(step @ step) / variance for step, variance in steps)
-    return squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
-
-
-def check_batches(client: Client) -> Iterator[Finding]:
-    """Findings about batches; none if all rows are in one batch or batches are unknown."""
-    wander = client.means.wander
-    if wander is None:
-        return
+def check_batches(client: Client, wander: BatchVariance) -> Iterator[Finding]:
+    """Findings about the batches of a client whose rows are in several."""
     if wander.strength > 1:
         where = ", in the direction where they differ most" if wander.uneven else ""
         yield finding("batch-wander", wander.strength, 1.0, size=wander.size, where=where)

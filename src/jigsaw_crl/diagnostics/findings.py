@@ -56,8 +56,8 @@ ERRORS = {
         "sensors, apply hard interventions that shift the mean, and say that they are hard.",
     ),
     "sensor-noise/above": (
-        "the sensors add noise of {percent} of the signal's variance, and {why}: what is read "
-        "could be noise, and the client is left out",
+        "the sensors add noise of {percent} of the signal's variance, not all of which can be told "
+        "from the signal: what is read could be noise, and the client is left out",
         "Average repeated readings, or leave out features that hardly respond.",
     ),
     "outliers": (
@@ -65,8 +65,7 @@ ERRORS = {
         "Look for outliers; {what}.",
     ),
     "missing-code": (
-        "{feature!r} is {code} in about {share} of the rows and ordinary in the others: the "
-        "number seems to stand for a missing reading",
+        "{feature!r} is {code} in about {share} of the rows: it seems to mean a missing reading",
         'Write na = ["{code}"] in study.toml, and leave such rows out with --drop-missing '
         '(missing="drop").',
     ),
@@ -78,8 +77,7 @@ ERRORS = {
 WARNINGS = {
     "off-target": (
         "the regime acts on {other!r} as well; it is used without the direction of {other!r}",
-        "Nothing is said about the pair {label!r} and {other!r} here: intervene on one of them "
-        "alone.",
+        "Nothing is said about {label!r} and {other!r} here: intervene on one of them alone.",
     ),
     "weak-intervention": (
         "the regime cannot be told from the control, so nothing is said about its label{need}",
@@ -96,10 +94,9 @@ WARNINGS = {
         "See the other findings about this client.",
     ),
     "mean-only": (
-        "the regime moves the mean of its target, and no change of the covariance shows: nothing "
-        "is said about the ancestors of its label",
-        "Apply an intervention that also changes how much the target varies or depends on its "
-        "parents.",
+        "the regime moves the mean, and in the directions that are read as latents the covariance "
+        "does not clearly change: nothing is said about the ancestors of its label",
+        "Apply one that also changes how much the target varies, or depends on its parents.",
     ),
     "no-shift": (
         "the system is not linear, and this intervention is not called hard or does not clearly "
@@ -114,8 +111,7 @@ WARNINGS = {
     ),
     "excess-spread": (
         "the regimes differ from the control in all directions, {value:.2g} times as much as "
-        "independent rows do: rows of one subject or run are alike, the sensors' gains drift, or "
-        "the sensors are not linear",
+        "independent rows do: rows of one subject are alike, gains drift, or sensors bend",
         "Errors are taken as that much larger, and means are not used. Name the column with the "
         "subject or run of each row (--group), and check the sensors.",
     ),
@@ -146,7 +142,7 @@ WARNINGS = {
     ),
     "more-latents/given": (
         "the features carry {directions}, but n_latent is {used}: {used} are used",
-        "{state}, or leave n_latent out.",
+        "Write {state}, or leave n_latent out.",
     ),
     "clipped": (
         "the readings of {feature!r} stop at about {stop}, its {side} value, in {regimes}, with "
@@ -156,8 +152,7 @@ WARNINGS = {
     "heavy-tails": (
         "rows have heavy tails ({feature!r} has kurtosis {value:.3g}): its {rows:,} rows count as "
         "{worth:,.0f}{more}",
-        "Errors use the smaller number. If some rows are spoilt, leave them out with --trim 0.05 "
-        "(trim=0.05).",
+        "Errors use the smaller number. Leave spoilt rows out with --trim 0.05 (trim=0.05).",
     ),
     "dependent-rows": (
         "{alike}: {rows:,} rows of {where!r} count as {n:,} for covariances and {mean_rows:,.0f} "
@@ -166,8 +161,7 @@ WARNINGS = {
     ),
     "few-groups": (
         "rows of {named} come from few groups (as few as {value:.0f}): {cost}",
-        "Record at least {threshold:.0f} groups in every regime; or name the column with --batch, "
-        "if groups differ only by an offset.",
+        "Record at least {threshold:.0f} groups in every regime; or name the column with --batch.",
     ),
     "covariate-differs": (
         "the covariate {named} has another mean or spread here than in the control",
@@ -191,7 +185,7 @@ WARNINGS = {
     ),
     "label-differs": (
         "the label seems to mean something else here than at the other clients: several of its "
-        "pairs contradict them and are left out",
+        "pairs contradict them",
         "Check what the client applied under this label, and whether two labels are exchanged.",
     ),
     "not-hard/across": (
@@ -204,8 +198,7 @@ WARNINGS = {
     "effects-apart": (
         "{far} of {effects} of its hard interventions differ from those of the other clients by "
         "more than two standard errors",
-        "None of its effects is used. Check its labels, which interventions are hard, and whether "
-        "it measures the same system.",
+        "None of its effects is used. Check its labels, and which interventions are hard.",
     ),
     "sites-differ": (
         "{having} an effect of {ancestor!r} on {descendant!r}, and {lacking} none: that clients "
@@ -232,8 +225,7 @@ INFORMATION = {
     "nonlinear-response": (
         "what depends on this label does not respond linearly: its regime moves more than one "
         "target does in a linear system (probability by chance 1e-{value:.0f})",
-        "None. This client is read without linearity; its effects are averages at the dose "
-        "applied.",
+        "None. It is read without linearity; its effects are averages at the dose applied.",
     ),
     "batch-wander": (
         "the means of batches differ by about {size:.2g} standard deviations{where}, which is more "
@@ -262,12 +254,12 @@ INFORMATION = {
     ),
     "more-latents": (
         "{labels}, but the features carry {directions}{why}: {used} are used",
-        "{todo} {state}.",
+        "{todo} write {state}.",
     ),
     "unseen-latents": (
         "{features} for {labels}: a latent without a label could not be {seen}, and none is "
         "assumed",
-        "If there is one: {state}.{more}",
+        "If there is one: write {state}.{more}",
     ),
     "missing-values": (
         "{gaps:,} of {rows:,} rows have missing values, which the others fill in by EM; it costs "

@@ -43,15 +43,27 @@ TELLING, FEW_ROWS = 2.0, 10
 SAME_ROWS = 1e-9
 
 
-def _outermost(values: FloatArray, interval: FloatArray) -> FloatArray:
-    """How far the first or the last of ascending eigenvalues is beyond an interval; 0 if none.
+def _beyond_chance(
+    values: FloatArray,
+    white: White,
+    base: Moments,
+    other: Moments,
+    level: float,
+    most: float = np.inf,
+) -> tuple[float, float]:
+    """How far eigenvalues of one regime against another, ascending, are beyond what chance gives.
 
-    Shapes: values (..., k), interval (..., 2), result (...).
+    The outermost ones, and the next ones inwards. `most` is the number of rows that the base counts
+    for at most.
     """
-    if not values.shape[-1]:
-        return np.zeros(values.shape[:-1])
-    below, above = beyond(values, interval)
-    return np.maximum(below[..., 0], above[..., -1])
+    if base.n is None or other.n is None:
+        rounding = 100 / np.sqrt(white.n_control)
+        ends = 1 / (1 + rounding), 1 + rounding
+    else:
+        ends = ratio_edges(white.dimension, min(base.n, most) - 1, other.n - 1, level)
+    below, above = beyond(values, np.array(ends))
+    second = max(below[1], above[-2]) if len(values) > 2 else 0.0
+    return float(max(below[0], above[-1])), float(second)
 
 
 def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str, float]]:
@@ -63,49 +75,39 @@ def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str
     # Without the sensors' noise; exact moments have no mean of their own.
     rows, named = white.rows, client.named_regimes
     level, moments = FALSE_ALARM / (len(named) - 1), [m for _, m in named]
-    ends = np.array([_interval(rows, moments[0], m, level) for m in moments[1:]])
     unbias = [1.0 if m.n is None else m.n / (m.n - 1) for m in moments[1:]]
     values = rows.eigen.values * np.array(unbias)[:, None]
     values = values if white.dimension > 1 else values[:, :1]
-    own = _outermost(values, ends)
+    each = zip(values, moments[1:], strict=True)
+    own, more = np.array([_beyond_chance(x, rows, moments[0], m, level) for x, m in each]).T
     if not rows.exact:
         edge = shift_edge(rows.d.shape[1], rows.n_control - 1, level)
         shifts = np.sqrt((rows.d**2).sum(axis=1) / rows.errors.variance / edge)
         own = np.maximum(own, np.where(rows.errors.known, shifts, 0.0))
-    strength: dict[str, float] = {}
-    third: dict[str, float] = {}
-    more = _outermost(values[:, 1:-1], ends)
-    for (label, _), strong, second in zip(named[1:], own.tolist(), more.tolist(), strict=True):
-        strength[label] = max(strength.get(label, 0.0), strong)
-        third[label] = max(third.get(label, 0.0), second)
+    # Of several strengths of a label, the clearest.
+    strength, third = (
+        {x: float(found[white.owner == i].max()) for i, x in enumerate(client.labels)}
+        for found in (own, more)
+    )
     several = [
         finding("several-targets", x, CLEARLY, regime=label)
         for label, x in third.items()
         if x > CLEARLY
     ]
-    copies = list(_copies(client))
-    findings = [*several, *copies]
-    named_copies = {f.regime for f in copies}
-    weak = {x: s for x, s in strength.items() if s <= 1 and x not in named_copies}
-    findings += _weak(client, weak, everything=len(weak) == len(strength))
+    copies = [
+        finding("duplicated-regime", 0.0, SAME_ROWS, regime=label, other=twins[0])
+        for i, (label, m) in enumerate(named)
+        if (twins := [x for x, twin in named[:i] if same_rows(m, twin)])
+    ]
+    findings, copied = [*several, *copies], {f.regime for f in copies}
+    weak = {x: s for x, s in strength.items() if s <= 1 and x not in copied}
+    if weak:
+        findings += _weak(client, weak, everything=len(weak) == len(strength))
     if not rows.exact:
         findings += _alike(client, rows, own, level)
     if len(several) >= 2:
         findings += _swapped_control(client, rows, values, level)
     return findings, strength
-
-
-def _interval(
-    white: White, base: Moments, other: Moments, level: float, most: float = np.inf
-) -> tuple[float, float]:
-    """The interval that holds the eigenvalues of one regime against another by chance.
-
-    `most` is the number of rows that the base counts for at most.
-    """
-    if base.n is None or other.n is None:
-        rounding = 100 / np.sqrt(white.n_control)
-        return 1 / (1 + rounding), 1 + rounding
-    return ratio_edges(white.dimension, min(base.n, most) - 1, other.n - 1, level)
 
 
 def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Iterator[Finding]:
@@ -143,14 +145,6 @@ def _plain_difference(client: Client, label: str) -> str:
     return how if size > CLEARLY * edge else ""
 
 
-def _copies(client: Client) -> Iterator[Finding]:
-    """Findings about regimes that hold the rows of an earlier one."""
-    named = client.named_regimes
-    for i, (label, m) in enumerate(named):
-        for other in [other for other, twin in named[:i] if same_rows(m, twin)][:1]:
-            yield finding("duplicated-regime", 0.0, SAME_ROWS, regime=label, other=other)
-
-
 def _alike(client: Client, white: White, strength: FloatArray, level: float) -> Iterator[Finding]:
     """Findings about regimes of two labels that cannot be told from each other.
 
@@ -166,12 +160,11 @@ def _alike(client: Client, white: White, strength: FloatArray, level: float) -> 
         if label == other or not clear or same_rows(own, base):
             continue
         root = inverse_square_root(M[j])
-        ends = np.array(_interval(white, base, own, level))
         step = root @ (d[i] - d[j])
         edge = shift_edge(len(step), (base.n or 0) - 1, level)
         apart = max(
-            float(_outermost(np.linalg.eigvalsh(root @ M[i] @ root), ends)),
-            float(np.sqrt(step @ step / white.errors.between(i, j) / edge)),
+            _beyond_chance(np.linalg.eigvalsh(root @ M[i] @ root), white, base, own, level)[0],
+            float(np.sqrt(step @ step / white.errors.between[i, j] / edge)),
         )
         if apart <= 1:
             yield finding("like-regimes", apart, 1.0, regime=label, other=other)
@@ -182,9 +175,8 @@ def same_rows(a: Moments, b: Moments) -> bool:
     if a.n != b.n or a.covariance.shape != b.covariance.shape:
         return False
     size = float(a.covariance.diagonal().max())
-    if np.abs(a.mean - b.mean).max() > SAME_ROWS * np.sqrt(size):
-        return False
-    return bool(np.abs(a.covariance - b.covariance).max() <= SAME_ROWS * size)
+    means, covariances = np.abs(a.mean - b.mean), np.abs(a.covariance - b.covariance)
+    return bool(max(means.max() ** 2 / SAME_ROWS, covariances.max()) <= SAME_ROWS * size)
 
 
 def _swapped_control(
@@ -200,17 +192,20 @@ def _swapped_control(
     named = client.named_regimes
     M = np.concatenate([np.eye(white.dimension)[None], white.M])
 
-    def third(base: int, other: int, found: FloatArray, rows: int | None) -> float:
-        """How far the third direction exceeds chance against a base of at most `rows`."""
-        ends = _interval(white, named[base][1], named[other][1], level, rows or np.inf)
-        return float(_outermost(found[1:-1], np.array(ends)))
-
     for c, (label, candidate) in list(enumerate(named))[1:]:
         others = [j for j in range(1, len(M)) if j != c]
-        given = [third(0, j, values[j - 1], candidate.n) > CLEARLY for j in others]
-        if sum(given) < max(2, len(others) / 2):
+        rows = candidate.n or np.inf
+        given = (
+            _beyond_chance(values[j - 1], white, client.control, named[j][1], level, rows)
+            for j in others
+        )
+        if sum(third > CLEARLY for _, third in given) < max(2, len(others) / 2):
             continue
-        root = inverse_square_root(M[c])
+        root, rows = inverse_square_root(M[c]), client.control.n or np.inf
         against = np.linalg.eigvalsh(root @ M @ root)
-        if all(third(c, j, against[j], client.control.n) <= 1 for j in (0, *others)):
+        swapped = (
+            _beyond_chance(against[j], white, candidate, named[j][1], level, rows)
+            for j in (0, *others)
+        )
+        if all(third <= 1 for _, third in swapped):
             yield finding("swapped-control", control=client.control_name, label=label)

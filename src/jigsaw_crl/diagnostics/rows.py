@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, ndtr, ndtri
@@ -19,12 +18,14 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.covariates import Covariates
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
-# Beyond a kurtosis of 9 the error of a variance is twice what Gaussian rows give, (9−1)/2 = 2²,
-# and probabilities computed for Gaussian rows are no longer to be trusted. Laplace rows have 6.
-HEAVY = 9.0
+# Beyond a kurtosis κ of 9 the error of a variance is so many times what Gaussian rows give, with
+# (κ − 1)/2 = 2², and probabilities computed for Gaussian rows are no longer to be trusted. Laplace
+# rows have 6.
+HEAVY = NOTICEABLE**2 * 2 + 1
 # Fewer rows than this carry a variance if a single row has more than four fifths of it: a reading
 # that went wrong. In a system of products with heavy tails the largest row has up to two thirds.
 ALONE = 1.5
@@ -39,11 +40,11 @@ LIGHT, ENOUGH_ROWS = -CLEAR_ERRORS, 100
 SKEWED, FITTING, MANY_ROWS = 6.0, 4.0, 3_000
 
 
-def kurtosis(moments: Moments) -> FloatArray | None:
-    """Kurtosis of each feature (3 for Gaussian rows), 0 for constant ones; None if unknown."""
-    if moments.fourth is None:
-        return None
+def kurtosis(moments: Moments) -> FloatArray:
+    """Kurtosis of each feature: 0 for constant ones, and 3, that of Gaussian rows, if unknown."""
     variance = np.diagonal(moments.covariance)
+    if moments.fourth is None:
+        return np.full_like(variance, 3.0)
     zero = np.zeros_like(variance)
     return np.asarray(np.divide(moments.fourth, variance**2, out=zero, where=variance > 0))
 
@@ -56,8 +57,8 @@ def differences(control: Moments, m: Moments) -> tuple[FloatArray, FloatArray, F
     """
     n0, n1 = (x.mean_rows for x in (control, m))
     v0, v1 = (np.diagonal(x.covariance) for x in (control, m))
-    each = ((kurtosis(x), n) for x, n in ((control, n0), (m, n1)))
-    of_variance = sum(np.maximum((3.0 if k is None else k) - 1.0, 0.5) / n for k, n in each)
+    each = (control, n0), (m, n1)
+    of_variance = sum(np.maximum(kurtosis(x) - 1.0, 0.5) / n for x, n in each)
     with np.errstate(divide="ignore", invalid="ignore"):
         # Few rows may not vary at all in a feature that is rarely seen.
         t = np.abs(m.mean - control.mean) / np.sqrt(np.maximum(v0, v1) / n1 + v0 / n0)
@@ -65,160 +66,129 @@ def differences(control: Moments, m: Moments) -> tuple[FloatArray, FloatArray, F
         return t, np.abs(np.log(ratio)) / np.sqrt(of_variance), ratio
 
 
-class _Tails(NamedTuple):
-    """The heaviest feature of a regime; `worth` is the number of Gaussian rows it counts for."""
-
-    regime: str
-    feature: str
-    kurtosis: float
-    moments: Moments
-    rows: int
-    worth: float
-
-
-def check_heavy_tails(client: Client) -> list[Finding]:
+def check_heavy_tails(client: Client) -> Iterator[Finding]:
     """Findings about tails that make rows count for less, and about codes and outliers in them."""
-    findings: list[Finding] = []
     heavy = []
-    for tails in _heavy(client):
-        spoilt = _missing_code(client, tails) or _outliers(client, tails)
-        if spoilt is not None:
-            findings.append(spoilt)
-        elif NOTICEABLE * tails.worth < tails.rows:
-            heavy.append(tails)
-    return [*findings, *([_heavy_tails(heavy)] if heavy else ())]
-
-
-def _heavy(client: Client) -> Iterator[_Tails]:
-    """Regimes with tails so heavy that errors grow noticeably, or that few rows carry."""
     for regime, m in client.named_regimes:
-        own = kurtosis(m)
-        if own is None:
-            continue
-        worst, rows = int(np.argmax(own)), m.rows or 0
-        value = float(own[worst])
+        own, rows = kurtosis(m), m.rows or 0
+        k = int(np.argmax(own))
+        value = float(own[k])
         # Latents have heavier tails than the features that mix them.
         counts = m.counted is not None and m.counted.mean < m.counted.covariance / NOTICEABLE
         least = 3 + CLEAR_ERRORS * np.sqrt(24 / max(rows, 1)) if counts else HEAVY
         # Of few Gaussian rows, one may have much of the variance, but not all of it.
-        if value > (least if rows >= ENOUGH_ROWS else 3 * HEAVY):
-            worth = 2 * rows / (value - 1) if m.counted is None else float(m.n or 0)
-            yield _Tails(regime, client.features[worst], value, m, rows, worth)
+        if value <= (least if rows >= ENOUGH_ROWS else 3 * HEAVY):
+            continue
+        spoilt = _missing_code(client, regime, m, k) or _outliers(client, regime, m, k)
+        # How many Gaussian rows they count for.
+        worth = 2 * rows / (value - 1) if m.counted is None else float(m.n or 0)
+        if spoilt is not None:
+            yield spoilt
+        elif NOTICEABLE * worth < rows:
+            heavy.append((worth / rows, regime, value, client.features[k], rows, worth))
+    if heavy:
+        # The regime that they cost most, and the names of the others.
+        _, regime, value, feature, rows, worth = min(heavy, key=lambda tails: tails[0])
+        also = few(map(repr, dict.fromkeys(x for _, x, *_ in heavy if x != regime)))
+        words = {"feature": feature, "rows": rows, "worth": worth}
+        words["more"] = f"; also in {also}" if also else ""
+        yield finding("heavy-tails", value, HEAVY, regime=regime, **words)
 
 
-def _missing_code(client: Client, tails: _Tails) -> Finding | None:
-    """A number that stands for missing readings, if the moments of the feature fit one.
+def _missing_code(client: Client, regime: str, m: Moments, k: int) -> Finding | None:
+    """A number that stands for missing readings, if the moments of feature k fit one.
 
     With a share e of the rows at a distance D from the others, which hardly spread beside it, the
     kurtosis is `1/(e (1 − e)) − 3`, the variance `e (1 − e) D²`, and the value `μ + (1 − e) D`.
     """
-    m, k = tails.moments, client.features.index(tails.feature)
     assert m.third is not None
-    product = 1.0 / (tails.kurtosis + 3.0)
+    assert m.fourth is not None
+    product = 1.0 / (m.fourth[k] / m.covariance[k, k] ** 2 + 3.0)
     share = 0.5 - np.sqrt(max(0.25 - product, 0.0))
     apart = np.sign(m.third[k]) * np.sqrt(m.covariance[k, k] / product)
     value = float(m.mean[k] + (1.0 - share) * apart)
     code = min(CODES, key=lambda c: abs(value - c))
     # A code is written more than once; one large value is an outlier.
-    if abs(value - code) > NEAR * abs(code) or share * tails.rows < 1.5:
+    if abs(value - code) > NEAR * abs(code) or share * (m.rows or 0) < 1.5:
         return None
-    words = {"feature": tails.feature, "code": code, "share": percent(float(share))}
-    return finding("missing-code", regime=tails.regime, **words)
+    words = {"feature": client.features[k], "code": code, "share": percent(float(share))}
+    return finding("missing-code", regime=regime, **words)
 
 
-def _outliers(client: Client, tails: _Tails) -> Finding | None:
-    """The finding about rows that carry the variance of a feature, if they are few.
+def _outliers(client: Client, regime: str, m: Moments, k: int) -> Finding | None:
+    """The finding about rows that carry the variance of feature k, if they are few.
 
     They are `(Σx²)²/Σx⁴ = n/κ`, of Gaussian or Laplace rows never fewer than a share of 1/27. Where
     the rows were counted, tails that come from one latent alone leave `n/(1 + (f − 1)(p + 2)/3)`
     rows along it, with f the factor over all directions.
     """
-    p, counted, carrying = client.n_latent, tails.moments.counted, tails.rows / tails.kurtosis
-    least = min(p + 1.0, tails.rows / (3 * HEAVY))
+    assert m.fourth is not None
+    p, counted, rows = client.n_latent, m.counted, m.rows or 0
+    carrying = rows * float(m.covariance[k, k] ** 2 / m.fourth[k])
+    least = min(p + 1.0, rows / (3 * HEAVY))
     factor = 1.0 if counted is None else 1 + (counted.covariance - 1) * (p + 2) / 3
-    told_by_counting = counted is not None and carrying > ALONE and tails.rows > (p + 1) * factor
+    told_by_counting = counted is not None and carrying > ALONE and rows > (p + 1) * factor
     if carrying >= least or told_by_counting:
         return None
     # Trimming needs a covariance of its own: see `moments/preparing.py`.
     what = "leave the feature out with --ignore, or transform it"
-    if tails.rows > 2 * client.n_features:
+    if rows > 2 * client.n_features:
         what = "leave whole rows out with --trim 0.05 (trim=0.05), or transform the feature"
-    words = {"feature": tails.feature, "what": what}
-    return finding("outliers", carrying, least, regime=tails.regime, **words)
+    words = {"feature": client.features[k], "what": what}
+    return finding("outliers", carrying, least, regime=regime, **words)
 
 
-def _heavy_tails(heavy: list[_Tails]) -> Finding:
-    """The finding about the regime that heavy tails cost most, and the names of the others."""
-    worst = min(heavy, key=lambda t: t.worth / t.rows)
-    also = [t.regime for t in heavy if t.regime != worst.regime]
-    more = f"; also in {few(map(repr, dict.fromkeys(also)))}" if also else ""
-    words = {"feature": worst.feature, "rows": worst.rows, "worth": worst.worth, "more": more}
-    return finding("heavy-tails", worst.kurtosis, HEAVY, regime=worst.regime, **words)
-
-
-def check_dependent(client: Client) -> Iterator[Finding]:
-    """Rows whose means vary more than independent rows allow.
+def check_counts(client: Client) -> Iterator[Finding]:
+    """Findings about rows that count for fewer: alike, of few groups, or with missing values.
 
     Serial dependence makes means vary more than covariances, `1 + 2 Σ r_l` against `1 + 2 Σ r_l²`;
     otherwise heavy tails are the better explanation.
     """
-    found = [
-        (m.counted.mean, where, m)
-        for where, m in client.named_regimes
-        if m.counted is not None and m.counted.mean > max(NOTICEABLE, m.counted.covariance)
-    ]
-    if found:
-        factor, where, m = max(found, key=lambda item: item[0])
-        alike, what = "rows that follow one another are alike", "Record for longer"
+    alike, groups, gaps = list[tuple[float, str, Moments]](), dict[str, int](), []
+    for where, m in client.named_regimes:
+        if m.counted is not None and m.counted.mean > max(NOTICEABLE, m.counted.covariance):
+            alike.append((m.counted.mean, where, m))
+        # With fewer groups than parts, how much groups differ shows only roughly.
+        if m.groups and m.groups < MOST_PARTS:
+            groups[where] = m.groups
+        if m.incomplete is not None and m.incomplete.gaps:
+            gaps.append((m.incomplete, m.uncounted().n or 1, where))
+    if alike:
+        factor, where, m = max(alike, key=lambda item: item[0])
+        rows, what = "rows that follow one another are alike", "Record for longer"
         if m.groups is not None:
-            alike, what = "rows of one group are alike", "Record more groups"
-        words = {"alike": alike, "what": what, "where": where, "rows": m.rows or 0, "n": m.n or 0}
+            rows, what = "rows of one group are alike", "Record more groups"
+        words = {"alike": rows, "what": what, "where": where, "rows": m.rows or 0, "n": m.n or 0}
         yield finding("dependent-rows", factor, NOTICEABLE, mean_rows=m.mean_rows, **words)
-
-
-def check_groups(client: Client) -> Iterator[Finding]:
-    """Regimes with rows of so few groups that their differences are hardly known."""
-    # With fewer groups than parts, how much groups differ shows only roughly.
-    found = {x: m.groups for x, m in client.named_regimes if (m.groups or np.inf) < MOST_PARTS}
-    if found:
-        fewest = float(min(n for n in found.values() if n is not None))
+    if groups:
+        fewest, named = float(min(groups.values())), few(map(repr, groups))
         cost = "how much groups differ is known only roughly, and errors may be too small"
         if fewest == 1:
             cost = "what belongs to the regime cannot be told from what belongs to its group"
-        named = few(map(repr, found))
         yield finding("few-groups", fewest, float(MOST_PARTS), named=named, cost=cost)
+    if gaps:
+        own, worth, where = max(gaps, key=lambda item: item[0].rows / item[1])
+        words = {x: sum(getattr(one, x) for one, _, _ in gaps) for x in ("gaps", "rows")}
+        words |= {"own": own.rows, "worth": worth, "of_means": own.rows / own.mean, "where": where}
+        yield finding("missing-values", own.rows / worth, **words)
 
 
-def check_covariates(client: Client) -> Iterator[Finding]:
+def check_covariates(client: Client, covariates: Covariates) -> Iterator[Finding]:
     """Covariates that are not as the control's in some regime."""
-    if client.covariates is None or client.is_population:
+    if client.is_population:
         return
-    control, *regimes = client.covariates.only()
+    own = np.arange(-len(covariates.names), 0)
+    control, *regimes = (m.select(own) for m in covariates.moments)
     # Mean and variance of each covariate in every regime.
     edge = float(ndtri(1 - FALSE_ALARM / (4 * len(regimes))))
     moved: dict[str, dict[str, None]] = {}
     for (label, _), m in zip(client.named_regimes[1:], regimes, strict=True):
         t, z, _ = differences(control, m)
-        for name, far in zip(client.covariates.names, np.fmax(t, z).tolist(), strict=True):
+        for name, far in zip(covariates.names, np.fmax(t, z).tolist(), strict=True):
             if far > edge:
                 moved.setdefault(label, {})[name] = None
     for label, names in moved.items():
         yield finding("covariate-differs", regime=label, named=few(map(repr, names)))
-
-
-def check_missing(client: Client) -> Iterator[Finding]:
-    """Rows with missing values that are used, and what that costs."""
-    found = [
-        (m.incomplete, m.uncounted().n or 1, where)
-        for where, m in client.named_regimes
-        if m.incomplete is not None and m.incomplete.gaps
-    ]
-    if found:
-        own, worth, where = max(found, key=lambda item: item[0].rows / item[1])
-        words = {x: sum(getattr(one, x) for one, _, _ in found) for x in ("gaps", "rows")}
-        words |= {"own": own.rows, "worth": worth, "of_means": own.rows / own.mean}
-        cost = own.rows / worth
-        yield finding("missing-values", cost, where=where, **words)
 
 
 def check_light_tails(client: Client) -> list[Finding]:
@@ -239,7 +209,7 @@ def check_light_tails(client: Client) -> list[Finding]:
         varies = variance > np.finfo(np.float64).eps * variance.max()
         spread = np.sqrt(variance[varies])
         correlation = m.covariance[np.ix_(varies, varies)] / np.outer(spread, spread)
-        own = np.mean(m.fourth[varies] / variance[varies] ** 2) - 3.0 * (n - 1) / (n + 1)
+        own = np.mean(kurtosis(m)[varies]) - 3.0 * (n - 1) / (n + 1)
         excess.append(float(own))
         score.append(float(own / np.sqrt(24.0 / n * np.mean(correlation**4))))
     total = sum(score) / np.sqrt(max(len(score), 1))
@@ -257,11 +227,10 @@ def is_skewed(client: Client) -> bool:
     """
     scores = []
     for _, m in client.named_regimes:
-        own = kurtosis(m)
-        if m.third is None or own is None or (m.n or 0) < ENOUGH_ROWS:
+        if m.third is None or (m.n or 0) < ENOUGH_ROWS:
             continue
         variance = np.maximum(np.diagonal(m.covariance), np.finfo(np.float64).tiny)
-        error = np.sqrt(6.0 / float(m.n or 1) * np.maximum(own / 3.0, 1.0) ** 3)
+        error = np.sqrt(6.0 / float(m.n or 1) * np.maximum(kurtosis(m) / 3.0, 1.0) ** 3)
         scores.append(m.third / variance**1.5 / error)
     return bool(scores) and bool(np.abs(np.sum(scores, axis=0)).max() > SKEWED * len(scores) ** 0.5)
 
@@ -273,47 +242,34 @@ def check_clipped(client: Client) -> Iterator[Finding]:
     and then a kurtosis that must fit; the value follows from mean and variance. It is the same in
     all regimes.
     """
-    long = []
-    for _, m in client.named_regimes:
-        if m.third is not None and (rows := m.rows or 0) >= MANY_ROWS:
-            variance = np.maximum(np.diagonal(m.covariance), np.finfo(np.float64).tiny)
-            long.append((m, m.third / variance**1.5, SKEWED * np.sqrt(6.0 / rows)))
+    long = [m for _, m in client.named_regimes if (m.rows or 0) >= MANY_ROWS]
+    long = [m for m in long if m.third is not None and m.fourth is not None]
     if len(long) < 2 or client.reduction is not None:
         return
-    for k, feature in enumerate(client.features):
-        found = [_stop(m, k, float(skew[k])) for m, skew, edge in long if abs(skew[k]) > edge]
-        if len(found) < 2 or None in found:
-            continue
-        value, error, share = np.array(found).T
-        weight = error**-2
-        stop = float((weight * value).sum() / weight.sum())
-        if float((weight * (value - stop) ** 2).sum()) > float(chdtri(len(found) - 1, FALSE_ALARM)):
+    # Shape (regimes, 1), and (regimes, features).
+    n = np.array([[float(m.rows or 0)] for m in long])
+    each = [(m.mean, m.third, m.fourth, np.diagonal(m.covariance)) for m in long]
+    mean, third, fourth, variance = np.array(each).swapaxes(0, 1)
+    sd = np.sqrt(np.where(variance > 0, variance, 1.0))
+    skew, error = third / sd**3, np.sqrt(6.0 / n)
+    a, s, kurt, centre, spread = _censored()
+    at, place = np.interp(-np.abs(skew), s, a), (a - centre) / spread
+    fits = np.abs(fourth / sd**4 - np.interp(at, a, kurt)) < FITTING * np.sqrt(24.0 / n)
+    fits &= (a[0] < at) & (at < a[-1])
+    slope = np.abs(np.interp(at, a, np.gradient(place, s)))
+    value = mean - np.sign(skew) * sd * np.interp(at, a, place)
+    clear = np.abs(skew) > SKEWED * error
+    weight = clear / (sd * np.hypot(slope * error, n**-0.5)) ** 2
+    for k in np.flatnonzero((clear.sum(axis=0) > 1) & (fits | ~clear).all(axis=0)).tolist():
+        stop, count = float(np.average(value[:, k], weights=weight[:, k])), int(clear[:, k].sum())
+        off = float(weight[:, k] @ (value[:, k] - stop) ** 2)
+        if off > float(chdtri(count - 1, FALSE_ALARM)):
             continue
         side = "largest" if stop > client.control.mean[k] else "smallest"
-        words = {"feature": feature, "stop": number(stop), "side": side}
-        words["regimes"] = pluralise(len(found), "regime")
-        most = float(share.max())
+        words = {"feature": client.features[k], "stop": number(stop), "side": side}
+        words["regimes"] = pluralise(count, "regime")
+        most = float(ndtr(-at[clear[:, k], k]).max())
         yield finding("clipped", most, share=percent(most), **words)
-
-
-def _stop(m: Moments, k: int, skew: float) -> tuple[float, float, float] | None:
-    """Where the readings of a feature stop, its standard error, and the share of rows there.
-
-    None if the kurtosis does not fit.
-    """
-    assert m.fourth is not None
-    n, sd = float(m.rows or 0), float(np.sqrt(m.covariance[k, k]))
-    error = np.sqrt(6.0 / n)
-    a, s, kurt, centre, spread = _censored()
-    at = float(np.interp(-abs(skew), s, a))
-    fits = abs(float(m.fourth[k]) / sd**4 - np.interp(at, a, kurt)) < FITTING * np.sqrt(24.0 / n)
-    if not fits or not a[0] < at < a[-1]:
-        return None
-    place = (a - centre) / spread
-    slope = np.interp(at, a, np.gradient(place, s))
-    sign = -np.sign(skew)
-    value = float(m.mean[k]) + sign * sd * float(np.interp(at, a, place))
-    return value, sd * float(np.hypot(abs(slope) * error, n**-0.5)), float(ndtr(-at))
 
 
 @cache

@@ -30,30 +30,25 @@ NOISY = 0.1
 WIDE_SPREAD = 1e3
 # Less than this is what sensors and rounding always leave; not worth a line.
 ALWAYS = 1e-3
-# How many times the noise of single regimes the average has, from which the space has turned. Equal
-# noise, equal spaces and at least ROWS rows per feature give at most 1.3.
-TURNED, ROWS = 2.0, 4.0
 # The turn matters when it is no longer small beside the error of a variance: turn² · rows.
 MATTERS = 0.25
 # Every regime needs an eigendecomposition; tables with more features are not checked, and so many
 # regimes show what all of them do.
 MOST_FEATURES, MOST_REGIMES = 400, 16
-# Findings that leave the noise unknown.
-UNKNOWN = {
-    "fewer-latents": "fewer directions stand out of it than there are latents",
-    "uneven-noise": "how much of it each sensor has is unknown",
-}
 
 
-def check_sensors(client: Client) -> list[Finding]:
+def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """Findings about units, the number of latents and the noise."""
-    spectrum = client.noise
-    # Directions have no units of their own.
-    units = spectrum.visible and client.reduction is None
-    findings = [*(_uneven_units(client) if units else ())]
+    findings = list[Finding]()
     if client.reduction is not None:
         what, count = client.reduction.message, float(client.n_features)
         findings.append(finding("reduced-columns", count, what=what, wide=WIDE))
+    elif spectrum.visible:
+        spread = np.sqrt(np.diagonal(client.control.covariance))
+        widest = client.features[int(np.argmax(spread))]
+        ratio = float(spread.max() / spread[spread > 0].min())
+        if ratio > WIDE_SPREAD:
+            findings.append(finding("uneven-units", ratio, WIDE_SPREAD, feature=widest))
     findings += _number_of_latents(client)
     if spectrum.visible and spectrum.noise_share >= ALWAYS:
         # The floor is an average over regimes, and may exceed what the control has there.
@@ -62,13 +57,15 @@ def check_sensors(client: Client) -> list[Finding]:
         words = {"percent": percent(spectrum.noise_share), "gap": gap, "weakest": percent(ratio)}
         severity = "warning" if ratio > NOISY else "info"
         findings.append(finding("sensor-noise", ratio, NOISY, severity=severity, **words))
-    findings += _uneven_noise(client, spectrum)
+    if spectrum.unevenness > 1:
+        findings += _uneven_noise(client, spectrum)
     # Noise larger than the signal, where the noise is not known either: nothing can be read.
-    unknown = [UNKNOWN[f.check] for f in findings if f.check in UNKNOWN and f.severity == "warning"]
+    unknown = {"fewer-latents", "uneven-noise"} & {
+        x.check for x in findings if x.severity == "warning"
+    }
     if unknown and spectrum.visible and spectrum.noise_share > 1:
         share = min(spectrum.noise_share, 100.0)
-        above = finding("sensor-noise/above", share, 1.0, percent=percent(share), why=unknown[0])
-        findings.append(above)
+        findings.append(finding("sensor-noise/above", share, 1.0, percent=percent(share)))
     return findings
 
 
@@ -78,58 +75,38 @@ def _number_of_latents(client: Client) -> Iterator[Finding]:
     if given and client.n_features == used:
         return
     count = client.counted or count_latents(client.control, client.regimes, labels)
+    unseen, rows = count.reason in ("features", "uneven"), count.reason == "rows"
+    state = count.used if given else "N" if unseen or rows else labels
     words: dict[str, Any] = {
         "labels": pluralise(labels, "label"),
         "features": pluralise(client.n_features, "feature"),
         "directions": pluralise(count.visible, "latent direction"),
         "used": used,
+        # How to say how many latents the client has.
+        "state": f'n_latent = {state} below [clients."{client.name}"] in study.toml (jigsaw '
+        f"fragment: --n-latent {state}; Python: n_latent={state})",
     }
     visible = float(count.visible)
     if count.visible < used:
         yield finding("fewer-latents", visible, float(used), **words)
     elif given and count.used > used:
-        state = f"W{_stating(client, count.used)[1:]}"
-        yield finding("more-latents/given", visible, float(used), state=state, **words)
-    elif not given and count.reason in ("features", "uneven"):
-        few = count.reason == "features"
-        needed = labels + 2 if few else needed_features(labels)
-        more = f" Or measure at least {needed} features." if client.n_features < needed else ""
-        seen = "seen" if few else "told from noise"
-        words |= {"seen": seen, "state": _stating(client), "more": more}
+        yield finding("more-latents/given", visible, float(used), **words)
+    elif not given and unseen:
+        needed = labels + 2 if count.reason == "features" else needed_features(labels)
+        words["more"] = f" Or measure at least {needed} features."
+        words["more"] = words["more"] if client.n_features < needed else ""
+        words["seen"] = "seen" if count.reason == "features" else "told from noise"
         yield finding("unseen-latents", float(client.n_features), float(needed), **words)
-    elif not given and count.reason == "rows":
-        words |= {"why": ", too many for the control rows", "todo": "Take more control rows. Or"}
-        words |= {"state": _stating(client), "severity": "warning"}
-        yield finding("more-latents", visible, float(labels), **words)
-    elif not given and used != labels:
+    elif not given and (rows or used != labels):
         words |= {"why": "", "todo": "Nothing, if some latents have no label; otherwise"}
-        words["state"] = _stating(client, labels)
+        if rows:
+            words |= {"why": ", too many for the control rows", "severity": "warning"}
+            words["todo"] = "Take more control rows. Or"
         yield finding("more-latents", visible, float(labels), **words)
-
-
-def _stating(client: Client, number: int | None = None) -> str:
-    """How to say how many latents the client has."""
-    count = "N" if number is None else number
-    return (
-        f'write n_latent = {count} below [clients."{client.name}"] in study.toml (jigsaw fragment: '
-        f"--n-latent {count}; Python: n_latent={count})"
-    )
-
-
-def _uneven_units(client: Client) -> Iterator[Finding]:
-    """A finding about a feature that spreads far more widely than another."""
-    spread = np.sqrt(np.diagonal(client.control.covariance))
-    narrowest = float(spread[spread > 0].min())
-    widest = int(np.argmax(spread))
-    ratio = float(spread[widest]) / narrowest
-    if ratio > WIDE_SPREAD:
-        yield finding("uneven-units", ratio, WIDE_SPREAD, feature=client.features[widest])
 
 
 def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     """A finding about sensors of unequal noise, and whether each one's could be told."""
-    if spectrum.unevenness <= 1:
-        return
     if spectrum.scale is not None:
         # Relative to each feature's own variance: features may have different units.
         shares = np.minimum(spectrum.sensors / np.diagonal(client.control.covariance), 1.0)
@@ -149,19 +126,17 @@ def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     yield finding("uneven-noise/unknown", spectrum.unevenness, 1.0, why=why, what=what)
 
 
-def check_gains(client: Client) -> list[Finding]:
+def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
     """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
-    d, p, spectrum = client.n_features, client.n_latent, client.noise
+    d, p = client.n_features, client.n_latent
     if client.is_population or p == d or d > MOST_FEATURES:
         return []
-    long = [m for _, m in client.named_regimes if (m.n or 0) >= ROWS * d]
+    long = [m for _, m in client.named_regimes if (m.n or 0) >= ENOUGH_ROWS * d]
     if len(long) < 2:
         return []
-    chosen = np.unique(np.linspace(0, len(long) - 1, min(len(long), MOST_REGIMES)).astype(np.intp))
-    long = [long[k] for k in chosen]
+    long = long[:: -(-len(long) // MOST_REGIMES)]
     rows = np.array([m.n or 0 for m in long], dtype=np.float64)
-    factor = np.ones(d) if spectrum.scale is None else spectrum.scale
-    scale = np.outer(factor, factor)
+    scale = 1.0 if spectrum.scale is None else np.outer(spectrum.scale, spectrum.scale)
     each = np.linalg.eigvalsh([scale * m.covariance for m in long])
     # The smallest eigenvalues of a sample are too small: p directions were fitted.
     own = float(np.average(each[:, :-p].sum(axis=1) * rows / (rows - p), weights=rows))
@@ -171,7 +146,7 @@ def check_gains(client: Client) -> list[Finding]:
     pooled, signal = float(together[:-p].sum()), float(together[-p:].sum()) * (d - p) / d
     turn = (pooled - own) / signal
     value = turn * float(rows.mean())
-    if pooled <= RANK_TOLERANCE * signal or pooled <= TURNED * own or value <= MATTERS:
+    if pooled <= RANK_TOLERANCE * signal or pooled <= NOTICEABLE * own or value <= MATTERS:
         return []
     percent = 100 * float(np.sqrt(turn))
     return [finding("drifting-gains", value, MATTERS, percent=percent)]

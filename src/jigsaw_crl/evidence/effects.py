@@ -19,30 +19,13 @@ from jigsaw_crl.base.frozen import ReadOnlyArrays
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AT_DOSE", "INTERVAL", "TOTAL", "Effects", "Sizes", "rounded"]
+__all__ = ["AT_DOSE", "INTERVAL", "TOTAL", "Effects", "Sizes"]
 
 # What the number of an effect is. In a system that is not linear it depends on the dose.
 TOTAL, AT_DOSE = "total effect", "average effect at this dose"
 
 # Half of a 95 % interval in standard errors.
 INTERVAL = 1.959964
-
-
-def rounded(value: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Estimates and errors with the digits that the errors justify: a twentieth of an error.
-
-    A fragment then says no more about the data than it must, and equals the one in its file.
-    Exact values (error 0) keep twelve digits.
-    """
-    kept = error
-    # Rounding may take an error to a power of ten, which justifies one digit less: rounding what
-    # is rounded must change nothing.
-    for _ in range(2):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            digits = np.where(kept > 0, np.ceil(np.log10(20.0 / kept) - 1e-9), 12.0)
-        step = 10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0)
-        kept = (np.round(error / step) * step).round(12)
-    return (np.round(value / step) * step).round(12), kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +42,20 @@ class Sizes(ReadOnlyArrays):
     error: FloatArray
 
     def __post_init__(self) -> None:
-        value, error = rounded(np.asarray(self.value, float), np.asarray(self.error, float))
-        object.__setattr__(self, "value", value)
-        object.__setattr__(self, "error", error)
+        # A fragment says no more about the data than it must, and equals the one in its file: the
+        # digits are those that the errors justify, a twentieth of an error. Exact values (error 0)
+        # keep twelve.
+        value, error = np.asarray(self.value, float), np.asarray(self.error, float)
+        kept = error
+        # Rounding may take an error to a power of ten, which justifies one digit less: rounding
+        # what is rounded must change nothing.
+        for _ in range(2):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                digits = np.where(kept > 0, np.ceil(np.log10(20.0 / kept) - 1e-9), 12.0)
+            step = 10.0 ** -np.clip(np.nan_to_num(digits, nan=12.0), 0.0, 12.0)
+            kept = (np.round(error / step) * step).round(12)
+        object.__setattr__(self, "value", (np.round(value / step) * step).round(12))
+        object.__setattr__(self, "error", kept)
         self._copy_read_only("value", "error")
 
     @property

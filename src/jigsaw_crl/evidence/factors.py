@@ -85,12 +85,6 @@ class BayesFactors(ReadOnlyArrays):
         parts = {x: np.where(chosen, getattr(self, x), getattr(other, x)) for x in names}
         return replace(self, **parts)
 
-    def silenced(self, labels: BoolArray) -> BayesFactors:
-        """The factors with nothing said about pairs of some labels (a mask)."""
-        pairs = labels[:, None] | labels
-        ancestor, district = (np.where(pairs, np.nan, x) for x in (self.ancestor, self.district))
-        return replace(self, ancestor=ancestor, district=district)
-
     def without_ancestry(self) -> BayesFactors:
         """The factors with nothing said about ancestors."""
         return replace(self, ancestor=np.full_like(self.ancestor, np.nan))

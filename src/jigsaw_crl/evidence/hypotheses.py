@@ -6,8 +6,9 @@ The data of a pair are three statistics with a known sampling covariance C:
 
 A hypothesis says which of them may differ from zero, and by how much: a component with scales
 `v = (v₁, v₂, v₃)` has the density `N(g; 0, C + diag(v²))`, and a hypothesis is a weighted sum of
-components. A scale is a number, or a multiple of a quantity of the pair such as `SIZE_J`, the
-length of c_j.
+components. The scales of ⟨q_i, c_j⟩ and ⟨c_i, q_j⟩ are in units of the length of c_j and of c_i.
+Where c does not stand out from noise, its length counts as half the lower quartile of those that
+do: an ancestor's effect is then as small as it can be without being seen.
 
 A target may be read in several ways (`mixture.Statistics`). In a reading with c_j = 0, i cannot be
 an ancestor of j; hypotheses with `free="j"` use readings in which c_j is free.
@@ -18,11 +19,11 @@ Examples
 --------
 >>> from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 >>> print(HYPOTHESES)  # doctest: +ELLIPSIS
-hypothesis          <q_i,q_j>       <q_i,c_j>       <c_i,q_j>       weight  c is free
-unrelated           0               0               0               1
-leaning             0               0               0               1       i, j
+hypothesis          <q_i,q_j>   <q_i,c_j>   <c_i,q_j>   weight  c is free
+unrelated           0           0           0           1
+leaning             0           0           0           1       i, j
 ...
-ancestor, strong    0               0.5 size_j      0               1       j
+ancestor, strong    0           0.5         0           1       j
 ...
 """
 
@@ -44,62 +45,8 @@ __all__ = [
     "Hypotheses",
     "Hypothesis",
     "Meaning",
-    "Multiple",
     "hard_hypotheses",
-    "quantities",
 ]
-
-
-@dataclass(frozen=True)
-class Multiple:
-    """A number times a quantity of the pair, by its name in `quantities`: `0.5 * SIZE_I`."""
-
-    factor: float
-    of: str = "one"
-
-    def __rmul__(self, factor: float) -> Multiple:
-        return Multiple(factor * self.factor, self.of)
-
-    def __str__(self) -> str:
-        return f"{self.factor:g}" if self.of == "one" else f"{self.factor:g} {self.of}"
-
-    def mirrored(self) -> Multiple:
-        """The multiple of the pair (j, i)."""
-        swapped = {"_i": "_j", "_j": "_i"}.get(self.of[-2:], self.of[-2:])
-        return Multiple(self.factor, self.of[:-2] + swapped)
-
-
-# Length of c_i and c_j. Where c does not stand out from noise, half the lower quartile of those
-# that do: an ancestor's effect is then as small as it can be without being seen.
-SIZE_I, SIZE_J = Multiple(1.0, "size_i"), Multiple(1.0, "size_j")
-# A standardised effect of 1, of j on i and of i on j, in units of the statistic that carries it
-# (T8).
-UNIT_I, UNIT_J = Multiple(1.0, "unit_i"), Multiple(1.0, "unit_j")
-# Standard deviation of the inner product of two unrelated directions in p dimensions, `p^(−½)`; and
-# the same times either size.
-APART, APART_I, APART_J = (Multiple(1.0, name) for name in ("apart", "apart_i", "apart_j"))
-
-
-def quantities(
-    size_i: FloatArray, size_j: FloatArray, dimension: int, ratio: FloatArray | float = 1.0
-) -> dict[str, FloatArray]:
-    """The quantities of each pair that rows of the table may refer to, shape (k,) each.
-
-    From the lengths of c at either target, the number of latents and, for hard interventions (T8),
-    the ratio `‖u_j − c_j‖/‖u_i − c_i‖`.
-    """
-    ratio = np.broadcast_to(ratio, size_i.shape)
-    apart = np.full(len(size_i), dimension**-0.5)
-    return {
-        "unit_i": 1.0 / ratio,
-        "unit_j": ratio,
-        "one": np.ones_like(apart),
-        "size_i": size_i,
-        "size_j": size_j,
-        "apart": apart,
-        "apart_i": apart * size_i,
-        "apart_j": apart * size_j,
-    }
 
 
 @dataclass(frozen=True)
@@ -108,27 +55,21 @@ class Component:
 
     Parameters
     ----------
-    qq, qc, cq : float or Multiple
-        Standard deviation that the hypothesis allows ⟨q_i, q_j⟩, ⟨q_i, c_j⟩ and ⟨c_i, q_j⟩.
-    weight : float or Multiple
+    qq, qc, cq : float
+        Standard deviation that the hypothesis allows ⟨q_i, q_j⟩, ⟨q_i, c_j⟩ and ⟨c_i, q_j⟩, the
+        last two in units of the lengths of c_j and of c_i.
+    weight : float
         A component of weight zero is left out.
     """
 
-    qq: float | Multiple = 0.0
-    qc: float | Multiple = 0.0
-    cq: float | Multiple = 0.0
-    weight: float | Multiple = 1.0
-
-    @property
-    def multiples(self) -> tuple[Multiple, ...]:
-        """The three scales and the weight."""
-        given = (self.qq, self.qc, self.cq, self.weight)
-        return tuple(x if isinstance(x, Multiple) else Multiple(float(x)) for x in given)
+    qq: float = 0.0
+    qc: float = 0.0
+    cq: float = 0.0
+    weight: float = 1.0
 
     def mirrored(self) -> Component:
         """The component of the pair (j, i)."""
-        given = (self.qq, self.cq, self.qc, self.weight)
-        return Component(*(x.mirrored() if isinstance(x, Multiple) else x for x in given))
+        return Component(self.qq, self.cq, self.qc, self.weight)
 
 
 Meaning = Literal["unrelated", "leaning", "ancestor", "descendant", "district"]
@@ -164,14 +105,9 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """A table of hypotheses; the first row is the one that all others are compared with.
-
-    `reference` is the density that every reading is divided by: the two targets' lines are
-    unrelated directions. Readings with different statistics can then be compared.
-    """
+    """A table of hypotheses; the first row is the one that all others are compared with."""
 
     rows: tuple[Hypothesis, ...]
-    reference: Component
 
     def __post_init__(self) -> None:
         names = [row.name for row in self.rows]
@@ -209,10 +145,12 @@ class Hypotheses:
         return np.array([[x in row.free for x in "ij"] for row in self.rows])
 
     @cached_property
-    def components(self) -> tuple[tuple[int, tuple[Multiple, ...]], ...]:
-        """All components with the position of their hypothesis; the reference, at −1, first."""
-        own = ((k, c.multiples) for k, row in enumerate(self.rows) for c in row.components)
-        return ((-1, self.reference.multiples), *own)
+    def components(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Position of the hypothesis, scales and weight of every component: (n,), (n, 3), (n,)."""
+        every = [(k, c) for k, row in enumerate(self.rows) for c in row.components]
+        scales = np.array([(c.qq, c.qc, c.cq) for _, c in every])
+        weights = np.array([c.weight for _, c in every])
+        return np.array([k for k, _ in every], dtype=np.intp), scales, weights
 
     @cached_property
     def priors(self) -> FloatArray:
@@ -222,24 +160,14 @@ class Hypotheses:
         share = np.divide(0.25 * given, of_meaning, out=np.zeros_like(given), where=given > 0)
         return np.asarray(share)
 
-    def of_pairs(self, sizes: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Scales, shape (k, n_components, 3), and weights, shape (k, n_components), of pairs.
-
-        `sizes` are the quantities of each pair: see `quantities`.
-        """
-        flat = [x for _, multiples in self.components for x in multiples]
-        known = np.stack([sizes[x.of] for x in flat], axis=-1)
-        all_of = (known * [x.factor for x in flat]).reshape(len(known), len(self.components), 4)
-        return np.ascontiguousarray(all_of[:, :, :3]), np.ascontiguousarray(all_of[:, :, 3])
-
     def __str__(self) -> str:
         lines = [("hypothesis", "<q_i,q_j>", "<q_i,c_j>", "<c_i,q_j>", "weight", "c is free")]
         for row in self.rows:
-            for n, component in enumerate(row.components):
+            for n, c in enumerate(row.components):
                 name, free = (row.name, ", ".join(row.free)) if n == 0 else ("", "")
-                qq, qc, cq, weight = map(str, component.multiples)
+                qq, qc, cq, weight = (f"{x:g}" for x in (c.qq, c.qc, c.cq, c.weight))
                 lines.append((name, qq, qc, cq, weight, free))
-        return "\n".join(f"{a:20}{b:16}{c:16}{d:16}{e:8}{f}".rstrip() for a, b, c, d, e, f in lines)
+        return "\n".join(f"{a:20}{b:12}{c:12}{d:12}{e:8}{f}".rstrip() for a, b, c, d, e, f in lines)
 
 
 # A hidden cause reaches i with weight u and j with weight v. Then ⟨q_i, q_j⟩ goes with uv,
@@ -260,7 +188,7 @@ LEANING = Hypothesis("leaning", "leaning", (Component(),), prior=0.0, free=("i",
 def ancestor(name: str, scale: float) -> Hypothesis:
     """i is an ancestor of j, with an effect of this scale."""
     return Hypothesis(
-        f"ancestor, {name}", "ancestor", (Component(qc=scale * SIZE_J),), scale=scale, free=("j",)
+        f"ancestor, {name}", "ancestor", (Component(qc=scale),), scale=scale, free=("j",)
     )
 
 
@@ -268,28 +196,27 @@ DISTRICT = Hypothesis(
     "district",
     "district",
     (
-        Component(0.5, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.40),
-        Component(MIDDLE, 0.5 * SIZE_J, 0.5 * SIZE_I, weight=0.30),
-        Component(0.05, 0.05 * SIZE_J, 0.05 * SIZE_I, weight=0.06),
-        Component(TINY, 0.5 * SIZE_J, 0.05 * SIZE_I, weight=ONE_WEAK),
-        Component(TINY, 0.05 * SIZE_J, 0.5 * SIZE_I, weight=ONE_WEAK),
-        Component(TINY, 0.05 * SIZE_J, FAINT * SIZE_I, weight=0.04),
-        Component(TINY, FAINT * SIZE_J, 0.05 * SIZE_I, weight=0.04),
+        Component(0.5, 0.5, 0.5, weight=0.40),
+        Component(MIDDLE, 0.5, 0.5, weight=0.30),
+        Component(0.05, 0.05, 0.05, weight=0.06),
+        Component(TINY, 0.5, 0.05, weight=ONE_WEAK),
+        Component(TINY, 0.05, 0.5, weight=ONE_WEAK),
+        Component(TINY, 0.05, FAINT, weight=0.04),
+        Component(TINY, FAINT, 0.05, weight=0.04),
     ),
     free=("i", "j"),
 )
 
-HYPOTHESES = Hypotheses(
-    (UNRELATED, LEANING, DISTRICT), reference=Component(APART, APART_J, APART_I)
-).plus(
+HYPOTHESES = Hypotheses((UNRELATED, LEANING, DISTRICT)).plus(
     ancestor("strong", STRONG),
     ancestor("weak", WEAK),
 )
 
 # -- hard interventions ---------------------------------------------------------------------------
 # If the intervention on j is hard, ⟨q_i, q_j⟩ − ⟨q_i, c_j⟩ is the effect of i on j whatever is
-# hidden (T8): it takes the place of ⟨q_i, c_j⟩ (`Statistics.as_effects`). A hidden cause then moves
-# ⟨q_i, q_j⟩ and no effect. Sizes and shares of strong and of weak hidden causes:
+# hidden (T8): it takes the place of ⟨q_i, c_j⟩ (`Statistics.as_effects`), in units of the statistic
+# that an effect of one standard deviation has. A hidden cause then moves ⟨q_i, q_j⟩ and no effect.
+# Sizes and shares of strong and of weak hidden causes:
 HIDDEN = ((0.5, 0.6), (MIDDLE, 0.4))
 
 
@@ -306,18 +233,16 @@ def hard_hypotheses(table: Hypotheses, hard_i: bool, hard_j: bool) -> Hypotheses
     hidden = [(0.0, 1.0 - HIDDEN_SHARE), *((x, HIDDEN_SHARE * w) for x, w in HIDDEN)]
     if not district.components:
         hidden = [(0.0, 1.0)]
-    qc, cq = (0.0 if hard else 0.5 * size for hard, size in ((hard_j, SIZE_J), (hard_i, SIZE_I)))
+    qc, cq = (0.0 if hard else 0.5 for hard in (hard_j, hard_i))
 
     def components(row: Hypothesis) -> tuple[Component, ...]:
         scale = row.scale or 0.0
         if row.meaning == "district" and row.components:
             return tuple(Component(x, qc, cq, w) for x, w in HIDDEN)
         if row.meaning == "ancestor" and hard_j:
-            effect = scale * UNIT_J
-            return tuple(Component(x, effect, cq if x else 0.0, w) for x, w in hidden)
+            return tuple(Component(x, scale, cq if x else 0.0, w) for x, w in hidden)
         if row.meaning == "descendant" and hard_i:
-            effect = scale * UNIT_I
-            return tuple(Component(x, qc if x else 0.0, effect, w) for x, w in hidden)
+            return tuple(Component(x, qc if x else 0.0, scale, w) for x, w in hidden)
         return row.components
 
     rows = (replace(row, components=components(row)) for row in table.rows)

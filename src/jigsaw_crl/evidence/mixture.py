@@ -73,29 +73,39 @@ class Statistics:
 def densities(
     statistics: Statistics,
     hypotheses: Hypotheses,
-    sizes: dict[str, FloatArray],
+    units: FloatArray,
+    reference: FloatArray,
     measured: Statistics | None = None,
 ) -> FloatArray:
     """Log densities against the reference, shape (k, n_readings, n_hypotheses).
 
-    −inf where a reading or hypothesis is impossible. `sizes` are the quantities of each pair that
-    the table uses. The reference is about the statistics as they were `measured`, by default those
-    of the hypotheses: effects (`Statistics.as_effects`) have the same volume.
+    −inf where a reading or hypothesis is impossible. The reference says that the two targets' lines
+    are unrelated directions: readings with different statistics can then be compared.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    hypotheses : Hypotheses
+    units, reference : array, shape (k, 3)
+        For each pair, the units of the table's scales, and the scales of the reference.
+    measured : Statistics, optional
+        The statistics that the reference is about, if they are not those of the hypotheses: effects
+        (`Statistics.as_effects`) have the same volume.
     """
     s, m = statistics, measured or statistics
-    scales, weights = hypotheses.of_pairs(sizes)
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights)
-    owner = np.array([h for h, _ in hypotheses.components])
+    owner, scales, weights = hypotheses.components
+    log_weights = np.log(weights)[:, None]
     rows = np.full((*s.exists.shape, len(hypotheses.rows)), -np.inf)
     pair, reading = np.nonzero(s.exists)
     for k in range(0, len(pair), TOGETHER):
         at = own, _ = pair[k : k + TOGETHER], reading[k : k + TOGETHER]
         free = s.free[at]
         used = np.array([np.ones(len(own), dtype=bool), free[:, 1], free[:, 0]])
-        each = _log_normals(s.values[at].T, s.covariance[at].T, used, scales[own].T)
-        each[:1] = _log_normals(m.values[at].T, m.covariance[at].T, used, scales[own, :1].T)
-        each = each - each[0] + log_weights[own].T
+        each = _log_normals(
+            s.values[at].T, s.covariance[at].T, used, scales.T[:, :, None] * units[own].T[:, None]
+        )
+        far = _log_normals(m.values[at].T, m.covariance[at].T, used, reference[own].T[:, None])
+        each += log_weights - far
         parts = (each[owner == h] for h in range(len(hypotheses.rows)))
         found = np.array([np.logaddexp.reduce(part) for part in parts])
         found[~(free[:, None] | ~hypotheses.free).all(axis=2).T] = -np.inf

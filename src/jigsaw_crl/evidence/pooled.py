@@ -13,7 +13,7 @@ The last scale is "invisible": an effect that nobody can see, x = 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,13 @@ class Pooled:
     def where(self, chosen: BoolArray) -> Pooled:
         """The evidence about some pairs, and none about the others."""
         return self._each(lambda x: np.where(chosen, x, np.zeros_like(x)))
+
+    def less(self, other: FloatArray) -> Pooled:
+        """What speaks for "ancestor", less a log factor of something else that explains it."""
+        ancestor, leaning = (
+            x - np.minimum(other, np.fmax(x, 0.0)) for x in (self.ancestor, self.leaning)
+        )
+        return replace(self, ancestor=ancestor, leaning=leaning)
 
     def __add__(self, other: Pooled) -> Pooled:
         """Evidence of both, about the same labels."""

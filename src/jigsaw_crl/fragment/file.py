@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field, StrictBool
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
@@ -33,29 +33,28 @@ __all__ = [
     "groups_of",
 ]
 
+# Fields that the file has as the type has them; the others name labels by their positions.
+_AS_THEY_ARE = (
+    *("client", "method", "labels", "n_samples", "outcome", "findings"),
+    *("bayes", "soft", "hard", "shares", "rank_one"),
+)
+
 
 def fragment_document(fragment: Fragment) -> dict[str, Any]:
     """The fragment's file as plain JSON values; what there is nothing to say about is None."""
     number, order = {b: i for i, b in enumerate(fragment.blocks)}, fragment.block_order
-    districts, said, hard = fragment.districts, fragment.statements, fragment.hard
+    districts, said = fragment.districts, fragment.statements
 
     def numbers(labels: Iterable[str]) -> list[int]:
         return sorted(map(fragment.index, labels))
 
-    return {
+    parts = {
         "format": "jigsaw-crl/fragment",
         "version": 1,
-        "client": fragment.client,
-        "method": fragment.method,
-        "labels": list(fragment.labels),
+        **{name: _plain(getattr(fragment, name)) for name in _AS_THEY_ARE},
         "blocks": [numbers(b) for b in fragment.blocks],
         "block_covers": sorted([number[a], number[d]] for a, d in order.covers()),
         "districts": None if districts is None else [numbers(d) for d in districts],
-        "n_samples": None if fragment.n_samples is None else dict(fragment.n_samples),
-        "outcome": asdict(fragment.outcome),
-        "findings": [f.to_document() for f in fragment.findings],
-        "bayes": _factors(fragment.bayes),
-        "soft": _factors(fragment.soft),
         "statements": None
         if said is None
         else {
@@ -63,45 +62,20 @@ def fragment_document(fragment: Fragment) -> dict[str, Any]:
             "one_of": [[numbers(c), fragment.index(d)] for c, d in said.one_of],
             "spouses": None if said.spouses is None else sorted(map(numbers, said.spouses)),
         },
-        "hard": None
-        if hard is None
-        else {
-            "labels": np.flatnonzero(hard.hard).tolist(),
-            "moved": list(hard.moved),
-            "up": list(hard.up),
-            "total": _sizes(hard.total),
-            "applied": _sizes(hard.applied),
-        },
-        "shares": _sizes(fragment.shares),
-        "rank_one": fragment.rank_one,
     }
+    return {name: parts[name] for name in FragmentDocument.model_fields}
 
 
-def _factors(bayes: BayesFactors | None) -> dict[str, Any] | None:
-    """Bayes factors as plain JSON values."""
-    if bayes is None:
-        return None
-    tables = {name: _without_nan(getattr(bayes, name)) for name in ("ancestor", "district", "lean")}
-    return {
-        "scales": list(bayes.scales),
-        **tables,
-        "single": np.flatnonzero(bayes.single).tolist(),
-        "settled": np.argwhere(bayes.settled).tolist(),
-    }
-
-
-def _sizes(sizes: Sizes | None) -> dict[str, Any] | None:
-    """Estimates and errors as plain JSON values."""
-    if sizes is None:
-        return None
-    return {"value": _without_nan(sizes.value), "error": _without_nan(sizes.error)}
-
-
-def _without_nan(array: FloatArray) -> Any:
-    """Nested lists with None for NaN, which JSON does not have."""
-    values = array.astype(object)
-    values[np.isnan(array)] = None
-    return values.tolist()
+def _plain(value: Any) -> Any:
+    """A field of a fragment as plain JSON values: lists for arrays, None for NaN."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        entries = np.asarray(value).astype(object)
+        return np.where(np.isnan(value), np.array(None), entries).tolist()
+    return value
 
 
 # -- the schema of the file -------------------------------------------------------------------
@@ -117,49 +91,45 @@ _Index = Annotated[WholeNumber, Field(ge=0, lt=_MAX_LABELS)]
 _Count = Annotated[WholeNumber, Field(ge=1, le=2**53)]
 
 
-class _BayesDocument(Closed):
-    scales: list[Annotated[Number, Field(gt=0)]] = Field(min_length=1, max_length=10)
-    ancestor: list[list[list[Number | None]]]
-    district: list[list[Number | None]]
-    lean: list[list[Number | None]]
-    single: list[_Index]
-    settled: list[tuple[_Index, _Index]]
+def _array(given: Any) -> FloatArray:
+    """Nested lists as an array, with NaN for None; a `ValueError` if they are ragged."""
+    return np.array(given, dtype=np.float64)
 
-    def factors(self, p: int) -> BayesFactors:
-        single, settled = np.zeros(p, dtype=bool), np.zeros((p, p), dtype=bool)
-        single[self.single] = True
-        for pair in self.settled:
-            settled[pair] = True
-        return BayesFactors(
-            tuple(self.scales),
-            _table(self.ancestor),
-            _table(self.district),
-            _table(self.lean),
-            tuple(single.tolist()),
-            settled,
-        )
+
+_Table = Annotated[list[list[Number | None]], AfterValidator(_array)]
 
 
 class _SizesDocument(Closed):
-    value: list[list[Number | None]]
-    error: list[list[Number | None]]
-
-    def sizes(self) -> Sizes:
-        return Sizes(_table(self.value), _table(self.error))
+    value: _Table
+    error: _Table
 
 
-class _HardDocument(Closed):
-    labels: list[_Index]
-    moved: list[Annotated[WholeNumber, Field(ge=0, le=1)]] = Field(max_length=_MAX_LABELS)
-    up: list[Annotated[WholeNumber, Field(ge=-1, le=1)]] = Field(max_length=_MAX_LABELS)
-    total: _SizesDocument
-    applied: _SizesDocument
+_Sizes = Annotated[_SizesDocument, AfterValidator(lambda given: Sizes(**dict(given)))]
 
-    def effects(self, p: int) -> Effects:
-        hard = np.zeros(p, dtype=bool)
-        hard[self.labels] = True
-        sizes = self.total.sizes(), self.applied.sizes()
-        return Effects(tuple(hard.tolist()), tuple(self.moved), *sizes, tuple(self.up))
+
+class _BayesDocument(Closed):
+    scales: Annotated[
+        tuple[Annotated[Number, Field(gt=0)], ...], Field(min_length=1, max_length=10)
+    ]
+    ancestor: Annotated[list[list[list[Number | None]]], AfterValidator(_array)]
+    district: _Table
+    lean: _Table
+    single: tuple[StrictBool, ...]
+    settled: Annotated[list[list[StrictBool]], AfterValidator(_array)]
+
+
+_Bayes = Annotated[_BayesDocument, AfterValidator(lambda given: BayesFactors(**dict(given)))]
+
+
+class _EffectsDocument(Closed):
+    hard: tuple[StrictBool, ...]
+    moved: tuple[WholeNumber, ...]
+    total: _Sizes
+    applied: _Sizes
+    up: tuple[WholeNumber, ...]
+
+
+_Effects = Annotated[_EffectsDocument, AfterValidator(lambda given: Effects(**dict(given)))]
 
 
 class _StatementsDocument(Closed):
@@ -200,11 +170,11 @@ class FragmentDocument(Document):
     n_samples: Annotated[dict[_Text, _Count], Field(max_length=_MAX_LABELS + 1)] | None
     outcome: Outcome
     findings: list[Finding]
-    bayes: _BayesDocument | None
-    soft: _BayesDocument | None
+    bayes: _Bayes | None
+    soft: _Bayes | None
     statements: _StatementsDocument | None
-    hard: _HardDocument | None
-    shares: _SizesDocument | None
+    hard: _Effects | None
+    shares: _Sizes | None
     rank_one: RankOne | None
 
     def fragment(self, path: object | None = None) -> Fragment:
@@ -237,22 +207,15 @@ class FragmentDocument(Document):
 
     def _fragment(self) -> Fragment:
         self._check_findings()
-        names, p = tuple(self.labels), len(self.labels)
-        return Fragment(
-            client=self.client,
-            method=self.method,
-            labels=names,
+        names, said = tuple(self.labels), self.statements
+        given = {
+            **{name: getattr(self, name) for name in _AS_THEY_ARE},
             **groups_of(self, names),
-            bayes=None if self.bayes is None else self.bayes.factors(p),
-            soft=None if self.soft is None else self.soft.factors(p),
-            statements=None if self.statements is None else self.statements.statements(names),
-            n_samples=self.n_samples,
-            outcome=self.outcome,
-            findings=tuple(replace(f, client=self.client) for f in self.findings),
-            hard=None if self.hard is None else self.hard.effects(p),
-            shares=None if self.shares is None else self.shares.sizes(),
-            rank_one=self.rank_one,
-        )
+            "labels": names,
+            "statements": None if said is None else said.statements(names),
+            "findings": tuple(replace(f, client=self.client) for f in self.findings),
+        }
+        return Fragment(**given)
 
 
 def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -> dict[str, Any]:
@@ -264,11 +227,6 @@ def groups_of(given: GroupsDocument | FragmentDocument, labels: Sequence[str]) -
         "block_order": PartialOrder.from_pairs(blocks, covers),
         "districts": None if given.districts is None else _sets(labels, given.districts),
     }
-
-
-def _table(given: Any) -> FloatArray:
-    """Nested lists as an array, with NaN for None."""
-    return np.array(given, dtype=np.float64)
 
 
 def _sets(labels: Sequence[str], groups: Iterable[Iterable[int]]) -> tuple[frozenset[str], ...]:

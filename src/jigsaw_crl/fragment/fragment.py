@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -293,13 +294,6 @@ class Fragment(ReadOnlyArrays):
 
         return FragmentDocument.from_text(text, path=path).fragment(path)
 
-    @classmethod
-    def from_document(cls, document: object, *, path: object | None = None) -> Fragment:
-        """A fragment from a parsed JSON document."""
-        from jigsaw_crl.fragment.file import FragmentDocument
-
-        return FragmentDocument.from_document(document, path=path).fragment(path)
-
 
 def _faults(fragment: Fragment) -> Iterator[str]:
     """What is wrong with a fragment; later checks rely on the earlier ones."""
@@ -307,37 +301,31 @@ def _faults(fragment: Fragment) -> Iterator[str]:
     if p == 0 or len(set(labels)) != p:
         yield "labels are missing or repeated"
     yield from _misspelt(fragment)
-    if not _is_partition(fragment.blocks, labels):
-        yield "the blocks are not a partition of the labels"
+    for what, groups in (("blocks", fragment.blocks), ("districts", fragment.districts)):
+        if groups is not None and not (all(groups) and sorted(chain(*groups)) == sorted(labels)):
+            yield f"the {what} are not a partition of the labels"
     if set(fragment.block_order.elements) != set(fragment.blocks):
         yield "the block order is not an order of the blocks"
-    if fragment.districts is not None:
-        if not _is_partition(fragment.districts, labels):
-            yield "the districts are not a partition of the labels"
-        home = {x: i for i, block in enumerate(fragment.blocks) for x in block}
-        if not all(len({home[x] for x in d}) == 1 for d in fragment.districts):
-            yield "a district is spread over several blocks"
+    home = {x: i for i, block in enumerate(fragment.blocks) for x in block}
+    if not all(len({home[x] for x in d}) == 1 for d in fragment.districts or ()):
+        yield "a district is spread over several blocks"
     if fragment.soft is not None and fragment.bayes is None:
         yield "there are factors without claims, and none with them"
-    for b in (fragment.bayes, fragment.soft):
-        if b is None:
-            continue
-        shapes = (b.ancestor.shape, b.district.shape, b.lean.shape, len(b.single))
-        if shapes != ((len(b.scales), p, p), (p, p), (p, p), p) or b.settled.shape != (p, p):
+    for b in filter(None, (fragment.bayes, fragment.soft)):
+        shapes = {x.shape for x in (b.district, b.lean, b.settled, *b.ancestor)}
+        if len(b.ancestor) != len(b.scales) or len(b.single) != p or shapes != {(p, p)}:
             yield "the evidence has the wrong shape"
         if any(np.isinf(x).any() for x in (b.ancestor, b.district, b.lean)):
             yield "the evidence is not finite"
         if not np.array_equal(b.district, b.district.T, equal_nan=True):
             yield "the evidence for districts is not symmetric"
     e = fragment.hard
-    if e is not None and (len(e.hard) != p or len(e.moved) != p or not set(e.moved) <= {0, 1}):
-        yield "the effects have the wrong shape"
-    if e is not None and (len(e.up) not in (0, p) or not set(e.up) <= {-1, 0, 1}):
-        yield "the directions of the effects have the wrong shape"
-    for sizes in (fragment.shares, *((e.total, e.applied) if e is not None else ())):
-        if sizes is None:
-            continue
-        if sizes.value.shape != (p, p) or sizes.error.shape != (p, p):
+    if e is not None:
+        flags = (e.hard, {0, 1}), (e.moved, {0, 1}), (e.up or (0,) * p, {-1, 0, 1})
+        if any(len(given) != p or not set(given) <= allowed for given, allowed in flags):
+            yield "the flags of the effects have the wrong shape or values"
+    for sizes in filter(None, (fragment.shares, *((e.total, e.applied) if e is not None else ()))):
+        if {sizes.value.shape, sizes.error.shape} != {(p, p)}:
             yield "the effects have the wrong shape"
         if np.isinf(sizes.value).any() or np.isinf(sizes.error).any() or (sizes.error < 0).any():
             yield "the effects or their errors are not finite, or an error is negative"
@@ -345,13 +333,12 @@ def _faults(fragment: Fragment) -> Iterator[str]:
             yield "an effect has no error, or an error no effect"
     if e is not None and e.total.known[:, ~np.array(e.hard)].any():
         yield "an effect is given on a label without a hard intervention"
-    if fragment.statements is not None:
-        s, known = fragment.statements, set(labels)
+    if (s := fragment.statements) is not None:
         if s.ancestor.shape != (p, p) or not np.isin(s.ancestor, (YES, NO, CANNOT_SAY)).all():
             yield "the statements have the wrong shape or values"
-        if not all(c and c < known and d in known - c for c, d in s.one_of):
+        if not all(c and c < home.keys() and d in home.keys() - c for c, d in s.one_of):
             yield "a statement names a label that the client does not have"
-        if not all(len(pair) == 2 and pair <= known for pair in s.spouses or ()):
+        if not all(len(pair) == 2 and pair <= home.keys() for pair in s.spouses or ()):
             yield "a spouse is not another label of the client"
     if fragment.basis is not None and (fragment.basis.ndim != 2 or fragment.basis.shape[0] != p):
         yield "the basis needs one row per label"
@@ -375,7 +362,3 @@ def _misspelt(fragment: Fragment) -> Iterator[str]:
                 f"the labels {first[:60]!r} and {label[:60]!r} differ only by case, spaces, _ "
                 "or -, or as 1 and 1.0 do"
             )
-
-
-def _is_partition(groups: tuple[frozenset[str], ...], labels: tuple[str, ...]) -> bool:
-    return all(groups) and sorted(x for group in groups for x in group) == sorted(labels)

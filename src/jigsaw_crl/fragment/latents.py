@@ -13,7 +13,7 @@ the sensor rises that the user named for it (`up`), or else its intervention mov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +21,14 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.base.text import did_you_mean, few
+from jigsaw_crl.base.text import few
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from jigsaw_crl.client.covariates import Covariates
-    from jigsaw_crl.client.reduction import Reduction
     from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["Loadings", "in_columns", "latents_of"]
+__all__ = ["Loadings", "latents_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +53,6 @@ class Loadings(ReadOnlyArrays):
     up: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._copy_read_only("response", "share")
-
     def frame(self, labels: Sequence[str], features: Sequence[str]) -> pd.DataFrame:
         """One row per label and sensor, the sensor with the largest share first.
 
@@ -75,13 +70,6 @@ class Loadings(ReadOnlyArrays):
                 rows.append((label, sensor, response, *about, self.up.get(label) == sensor))
         columns = ["label", "sensor", "response", "unit", "per", "share", "up"]
         return pd.DataFrame(rows, columns=columns)
-
-
-def in_columns(fragment: Fragment, reduction: Reduction | Covariates | None) -> Fragment:
-    """A fragment whose basis is that of the columns, not of the directions that replaced them."""
-    if reduction is None or fragment.basis is None:
-        return fragment
-    return replace(fragment, basis=reduction.to_columns(fragment.basis))
 
 
 def latents_of(fragment: Fragment, rows: Any) -> Any:
@@ -138,12 +126,13 @@ def _check_columns(fragment: Fragment, given: Sequence[str]) -> None:
         return
     unknown = [name for name in given if name not in known]
     missing = [name for name in known if name not in given]
-    what = "the columns are in another order than the client's"
-    if missing:
-        what = f"columns are missing: {few(missing)}"
-    if unknown:
-        columns = "column" if len(unknown) == 1 else "columns"
-        what = f"the client has no {columns} {few(map(repr, unknown))}"
-    hint = did_you_mean(unknown[0], missing) if unknown else ""
-    wanted = f"Pass the columns the client was built from, in the same order: {few(known)}."
-    raise InputError(what, f"{hint} {wanted}".strip(), client=fragment.client)
+    what = "in another order than the client's"
+    if unknown or missing:
+        what = (
+            f"not the client's: missing {few(missing) or 'none'}, unknown {few(unknown) or 'none'}"
+        )
+    raise InputError(
+        f"the columns are {what}",
+        f"Pass the columns the client was built from, in the same order: {few(known)}.",
+        client=fragment.client,
+    )

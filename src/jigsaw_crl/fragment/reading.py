@@ -127,13 +127,16 @@ def one_spelling(
 
 def _relabelled(fragment: Fragment, names: Mapping[str, str]) -> Fragment:
     """The fragment with other names for some labels, and a note of it."""
+    # Imported here for start-up time: it loads pydantic.
+    from jigsaw_crl.fragment.file import FragmentDocument
+
     document = replace(fragment, findings=()).to_document()
     document["labels"] = [names.get(x, x) for x in fragment.labels]
     if fragment.n_samples is not None:
         document["n_samples"] = {names.get(x, x): n for x, n in fragment.n_samples.items()}
     own = (replace(f, regime=names.get(f.regime or "", f.regime)) for f in fragment.findings)
     return replace(
-        Fragment.from_document(document),
+        FragmentDocument.from_document(document).fragment(),
         findings=(*own, *spelling_notes(names, fragment.client)),
         basis=fragment.basis,
         features=fragment.features,

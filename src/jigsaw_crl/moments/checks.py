@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -23,19 +24,14 @@ RANK_TOLERANCE = 1e-11
 LARGEST_VALUE = 1e70
 
 
-def as_numbers(rows: ArrayLike) -> npt.NDArray[np.generic]:
-    """Rows as a numeric array; numeric arrays keep their type and are not copied."""
-    x = np.asarray(rows)
-    return x if x.dtype.kind in "fiubc" else np.asarray(x, dtype=np.float64)
-
-
 def check_rows(rows: ArrayLike) -> npt.NDArray[np.generic]:
     """Rows as a numeric matrix; an `InputError` if they are not one.
 
-    The values themselves are checked when they are summed.
+    Numeric arrays keep their type and are not copied. The values are checked when they are summed.
     """
     try:
-        x = as_numbers(rows)
+        x = np.asarray(rows)
+        x = x if x.dtype.kind in "fiubc" else np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
             "the rows hold values that are not numbers", "Drop or encode the non-numeric columns."
@@ -95,21 +91,21 @@ def check_second_moment(matrix: ArrayLike, *, client: str, regime: str) -> Float
         # Much cheaper than the eigenvalues, which are needed only for the message.
         np.linalg.cholesky(c + slack * np.eye(len(c)))
     except np.linalg.LinAlgError:
-        smallest = float(np.linalg.eigvalsh(c)[0])
-        if smallest < -slack:
-            raise fail(
-                f"the matrix is indefinite (smallest eigenvalue {smallest:.3g})",
-                "Pass a covariance or precision matrix; pairwise-complete estimates are often "
-                "indefinite.",
-            ) from None
+        raise fail(
+            f"the matrix is indefinite (smallest eigenvalue {np.linalg.eigvalsh(c)[0]:.3g})",
+            "Pass a covariance or precision matrix; pairwise-complete estimates are often "
+            "indefinite.",
+        ) from None
     return c
 
 
-def rounding(mean: FloatArray) -> FloatArray:
-    """The standard deviation that rounding gives to a constant of this size."""
-    return np.asarray(4 * np.finfo(np.float64).eps * np.abs(mean))
+def varying(regimes: Sequence[tuple[FloatArray, FloatArray]]) -> BoolArray:
+    """Which features vary by more than rounding, within a regime or between regimes.
 
-
-def varies(mean: FloatArray, covariance: FloatArray) -> BoolArray:
-    """Which features vary by more than rounding, from their mean and covariance."""
-    return np.asarray(np.diagonal(covariance) > rounding(mean) ** 2)
+    Regimes are pairs of mean and covariance. Rounding gives a constant a standard deviation of a
+    few units in the last place.
+    """
+    means = np.array([mean for mean, _ in regimes])
+    rounding = 4 * np.finfo(np.float64).eps * np.abs(means)
+    within = np.array([np.diagonal(covariance) for _, covariance in regimes]) > rounding**2
+    return np.asarray(within.any(axis=0) | (np.ptp(means, axis=0) > rounding.max(axis=0)))

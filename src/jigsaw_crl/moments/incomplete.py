@@ -21,7 +21,6 @@ estimate would be, they show how much the moments of parts differ; see `client/c
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -40,17 +39,9 @@ PRECISION = 0.01
 MOST_ROUNDS = 500
 
 
-class _Gaps(NamedTuple):
-    """Rows that miss equally many values: u patterns of m features each.
-
-    What each pattern misses, shape (u, m), and its share of all rows; these k rows, and the pattern
-    of each.
-    """
-
-    features: IntArray
-    weight: FloatArray
-    rows: IntArray
-    pattern: IntArray
+# Rows that miss equally many values: what each of u patterns misses, shape (u, m), and its share of
+# all rows; these k rows, and the pattern of each.
+_Gaps = tuple[IntArray, FloatArray, IntArray, IntArray]
 
 
 def _patterns(gaps: BoolArray) -> list[_Gaps]:
@@ -63,7 +54,7 @@ def _patterns(gaps: BoolArray) -> list[_Gaps]:
         rows = np.flatnonzero(missing[code] == m)
         features = np.nonzero(heads[which])[1].reshape(-1, m)
         weight = count[which] / len(gaps)
-        found.append(_Gaps(features, weight, rows, np.searchsorted(which, code[rows])))
+        found.append((features, weight, rows, np.searchsorted(which, code[rows])))
     return found
 
 
@@ -92,13 +83,18 @@ def filled(rows: ArrayLike, parts: IntArray, rank: int) -> Moments:
     x[gaps] = 0.0
     mean, C = _settled(x, gaps, patterns)
     _, _, T, hidden = _expected(x, gaps, patterns, mean, C)
-    of_means = _factor(T, hidden, C * np.outer(scale, scale), scale, rank)
+    # A functional v of the features is T⁻ᵀ v in whitened coordinates; the average of B is T V Tᵀ.
+    eye, units = np.eye(d), np.outer(scale, scale)
+    leading = np.linalg.eigh(C * units)[1][:, ::-1][:, :rank]
+    Q = np.linalg.qr(np.linalg.solve(T, eye).T @ (scale[:, None] * leading))[0]
+    total = float(np.trace(Q.T @ np.linalg.solve(eye - T @ hidden @ T.T, Q)))
+    of_means = max(total / Q.shape[1], 1.0)
     of_covariances = of_means**2
 
     def moments(n: int, m: FloatArray, S: FloatArray) -> Moments:
         """The rows count for as many complete ones."""
         count = max(round((n - 1) / of_covariances) + 1, 1)
-        return Moments(count, centre + scale * m, (S + S.T) / 2 * np.outer(scale, scale))
+        return Moments(count, centre + scale * m, (S + S.T) / 2 * units)
 
     own = []
     for part in np.unique(parts).tolist():
@@ -159,26 +155,14 @@ def _expected(
     away = np.where(gaps, 0.0, x - mean)
     spread = np.zeros_like(C)
     pulls = away @ K
-    for own in patterns:
-        where = own.features[:, :, None], own.features[:, None, :]
+    for features, weight, rows, patterns_of in patterns:
+        where = features[:, :, None], features[:, None, :]
         V: FloatArray = np.asarray(np.linalg.inv(K[where]), dtype=np.float64)
-        np.add.at(spread, where, own.weight[:, None, None] * V)
-        for k in range(0, len(own.rows), TOGETHER):
-            rows, pattern = own.rows[k : k + TOGETHER], own.pattern[k : k + TOGETHER]
-            missing = rows[:, None], own.features[pattern]
+        np.add.at(spread, where, weight[:, None, None] * V)
+        for k in range(0, len(rows), TOGETHER):
+            pattern = patterns_of[k : k + TOGETHER]
+            missing = rows[k : k + TOGETHER, None], features[pattern]
             away[missing] = -(V[pattern] @ pulls[missing][:, :, None])[:, :, 0]
     step = away.sum(axis=0) / n
     covariance = away.T @ away / n + spread - np.outer(step, step)
     return mean + step, covariance, T, spread
-
-
-def _factor(
-    T: FloatArray, spread: FloatArray, C: FloatArray, scale: FloatArray, rank: int
-) -> float:
-    """The factor of the variance of means, averaged over the leading directions of C."""
-    eye = np.eye(len(C))
-    vectors = np.linalg.eigh(C)[1][:, ::-1][:, :rank]
-    # A functional v of the features is T⁻ᵀ v in whitened coordinates; the average of B is T V Tᵀ.
-    Q = np.linalg.qr(np.linalg.solve(T, eye).T @ (scale[:, None] * vectors))[0]
-    total = float(np.trace(Q.T @ np.linalg.solve(eye - T @ spread @ T.T, Q)))
-    return max(total / float(Q.shape[1]), 1.0)

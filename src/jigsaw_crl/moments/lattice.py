@@ -8,7 +8,6 @@ that is known of a sensor's noise where the sensors are too few to estimate it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 
 import numpy as np
 
@@ -24,35 +23,34 @@ CLOSE, SAME = 0.01, 1e-7
 
 
 def steps_of(rows: FloatArray) -> FloatArray:
-    """The step of each column of rows, shape (d,); 0 where there is none. NaN are passed over."""
+    """The step of each column of rows, shape (d,); 0 where there is none. NaN are passed over.
+
+    It is the greatest common divisor of the gaps between sorted values, by Euclid's algorithm.
+    """
     first = np.sort(rows[:MOST_ROWS], axis=0)
-    return np.array([_step(np.diff(column[~np.isnan(column)])) for column in first.T])
+    steps = np.zeros(rows.shape[1])
+    for i, column in enumerate(first.T):
+        gaps = np.diff(column[~np.isnan(column)])
+        total = float(gaps.sum())
+        gaps = gaps[gaps > SAME * total]
+        step = float(gaps.min()) if len(gaps) + 1 >= FEWEST_VALUES else 0.0
+        while step * MOST_LEVELS > total:
+            rest = np.abs(gaps - step * np.round(gaps / step))
+            rest = rest[rest > CLOSE * step]
+            if len(rest) == 0:
+                steps[i] = total / round(total / step)
+                break
+            step = float(rest.min())
+    return steps
 
 
 def common_steps(found: Iterable[FloatArray | None]) -> FloatArray | None:
     """The steps of columns whose rows have these steps; None if those of some rows are unknown."""
-    return reduce(_both, found)
-
-
-def _both(a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
-    if a is None or b is None:
-        return None
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    times = np.divide(high, low, out=np.full(len(low), 0.5), where=low > 0)
-    return np.where(np.abs(times - np.round(times)) <= CLOSE * times, low, 0.0)
-
-
-def _step(gaps: FloatArray) -> float:
-    """The greatest common divisor of the gaps between sorted values, by Euclid's algorithm."""
-    total = float(gaps.sum())
-    gaps = gaps[gaps > SAME * total]
-    if len(gaps) + 1 < FEWEST_VALUES:
-        return 0.0
-    step = float(gaps.min())
-    while step * MOST_LEVELS > total:
-        rest = np.abs(gaps - step * np.round(gaps / step))
-        rest = rest[rest > CLOSE * step]
-        if len(rest) == 0:
-            return total / round(total / step)
-        step = float(rest.min())
-    return 0.0
+    common, *others = found
+    for own in others:
+        if common is None or own is None:
+            return None
+        low, high = np.minimum(common, own), np.maximum(common, own)
+        times = np.divide(high, low, out=np.full(len(low), 0.5), where=low > 0)
+        common = np.where(np.abs(times - np.round(times)) <= CLOSE * times, low, 0.0)
+    return common

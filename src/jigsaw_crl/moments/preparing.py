@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import AnyArray, BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_values
 
@@ -58,10 +58,8 @@ class RowOptions:
     def __post_init__(self) -> None:
         number = isinstance(self.trim, int | float | np.number) and self.trim is not True
         if not number or not 0 <= self.trim <= MOST_TRIMMED:
-            raise InputError(
-                f"trim is {self.trim!r}",
-                f"Pass the share of rows to leave out, from 0 to {MOST_TRIMMED:g}.",
-            )
+            remedy = f"Pass the share of rows to leave out, from 0 to {MOST_TRIMMED:g}."
+            raise InputError(f"trim is {self.trim!r}", remedy)
         if self.missing not in ("refuse", "drop", "em"):
             raise InputError(f"missing is {self.missing!r}", 'Use "refuse", "drop" or "em".')
         for given, what in ((self.trim, "trim"), (self.batched, "batch")):
@@ -71,11 +69,6 @@ class RowOptions:
                     "complete rows",
                     f'Leave incomplete rows out (missing="drop"), or drop {what}.',
                 )
-
-    @property
-    def holds(self) -> bool:
-        """Are all rows needed at once?"""
-        return bool(self.trim) or self.missing == "em"
 
 
 def inner_rows(rows: AnyArray, share: float) -> BoolArray:
@@ -104,26 +97,19 @@ def inner_rows(rows: AnyArray, share: float) -> BoolArray:
     scale = np.median(np.abs(x), axis=0)
     x /= np.where(scale > 0, scale, 1.0)
     half = max(n // 2 + 1, d + 2)
-    chosen = _closest(np.einsum("ij,ij->i", x, x), half)
+    distances, chosen = np.einsum("ij,ij->i", x, x), np.empty(0, dtype=np.intp)
     for count in (half, n - out):
         for _ in range(ROUNDS):
-            before, chosen = chosen, _closest(_distances(x, chosen), count)
+            before, chosen = chosen, np.sort(np.argsort(distances, kind="stable")[:count])
             if np.array_equal(before, chosen):
                 break
+            # Squared Mahalanobis distances of all rows by the moments of the chosen ones.
+            mean = x[chosen].mean(axis=0)
+            own = x[chosen] - mean
+            values, vectors = np.linalg.eigh(own.T @ own / len(own))
+            real = values > RANK_TOLERANCE * max(float(values[-1]), np.finfo(np.float64).tiny)
+            y = (x - mean) @ (vectors[:, real] / np.sqrt(values[real]))
+            distances = np.einsum("ij,ij->i", y, y)
     kept[:] = False
     kept[chosen] = True
     return kept
-
-
-def _closest(distances: FloatArray, count: int) -> IntArray:
-    return np.sort(np.argsort(distances, kind="stable")[:count])
-
-
-def _distances(x: FloatArray, chosen: IntArray) -> FloatArray:
-    """Squared Mahalanobis distances of all rows by the moments of the chosen ones."""
-    mean = x[chosen].mean(axis=0)
-    own = x[chosen] - mean
-    values, vectors = np.linalg.eigh(own.T @ own / len(own))
-    kept = values > RANK_TOLERANCE * max(float(values[-1]), np.finfo(np.float64).tiny)
-    y = (x - mean) @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return np.asarray(np.einsum("ij,ij->i", y, y))

@@ -26,7 +26,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.moments.checks import as_numbers, check_values
+from jigsaw_crl.moments.checks import check_rows, check_values
 from jigsaw_crl.moments.lattice import common_steps
 
 # Eight stretches show a trend or a jump, and cost eight matrices.
@@ -122,20 +122,20 @@ class Moments(ReadOnlyArrays):
         self._copy_read_only("mean", "covariance", "third", "fourth", "step")
 
     @classmethod
-    def from_rows(cls, rows: ArrayLike, *, parts: bool | int = False) -> Moments:
+    def from_rows(cls, rows: ArrayLike, *, parts: bool = False) -> Moments:
         """Moments of rows in memory, shape (n, d), equal to those of chunks to the last bit.
 
-        With `parts` also those of stretches of the rows: at most so many, or `MOST_PARTS` if True.
+        With `parts` also those of stretches of the rows.
         """
         # `accumulator` builds on this module.
-        from jigsaw_crl.moments.accumulator import Sums
+        from jigsaw_crl.moments.accumulator import Accumulator
 
-        x = as_numbers(rows)
+        x = check_rows(rows)
         # Sums stop at the first bad block; this message counts all bad values.
         check_values(x)
-        sums = Sums(x.shape[1], MOST_PARTS if parts is True else max(int(parts), 1))
-        sums.add(x)
-        return sums.moments()
+        whole = Accumulator(x.shape[1], most=MOST_PARTS if parts else 1)
+        whole.add(x)
+        return whole.moments()
 
     @classmethod
     def of_batches(cls, batches: Mapping[str, Moments]) -> Moments:
@@ -152,10 +152,6 @@ class Moments(ReadOnlyArrays):
         """
         own = [(name, batches[name]) for name in sorted(batches)]
         return together([replace(m, batches=(Batch(name, m.n or 0, m.mean),)) for name, m in own])
-
-    @property
-    def n_features(self) -> int:
-        return int(self.mean.shape[0])
 
     @property
     def rows(self) -> int | None:
@@ -185,25 +181,19 @@ class Moments(ReadOnlyArrays):
         counted = Counted(plain.n, mean, covariance)
         return replace(plain, n=max(effective, min(least, plain.n)), counted=counted)
 
-    def moved(self, step: FloatArray) -> Moments:
-        """The same, its mean moved by a step."""
-        return replace(self, mean=self.mean + step)
-
     def merge(self, other: Moments) -> Moments:
         """Moments of both sets of rows together; the parts of `other` follow this one's."""
         return together((self, other))
 
     def select(self, features: BoolArray | IntArray) -> Moments:
         """Moments of some features, by their positions (in any order) or a boolean mask."""
+        arrays = {x: getattr(self, x) for x in ("mean", "third", "fourth", "step")}
         return replace(
             self,
-            mean=self.mean[features],
             covariance=self.covariance[np.ix_(features, features)],
-            third=None if self.third is None else self.third[features],
-            fourth=None if self.fourth is None else self.fourth[features],
             parts=tuple(part.select(features) for part in self.parts),
             batches=tuple(replace(b, mean=b.mean[features]) for b in self.batches),
-            step=None if self.step is None else self.step[features],
+            **{x: own[features] for x, own in arrays.items() if own is not None},
         )
 
 
@@ -221,34 +211,56 @@ def together(several: Sequence[Moments]) -> Moments:
     first, known = several[0], [m for m in several if m.counted is not None]
     if len(several) == 1:
         return first
-    _refuse_odd(several)
+    for other in several:
+        if first.n is None or other.n is None:
+            what = "population moments cannot be merged with others"
+            raise InputError(what, "Merge estimates.")
+        if len(first.mean) != len(other.mean):
+            what = f"moments of {len(first.mean)} and of {len(other.mean)} features"
+            raise InputError(f"{what} cannot be merged", "Compute both from the same columns.")
+        for what in ("batches", "groups"):
+            if bool(getattr(first, what)) != bool(getattr(other, what)):
+                wrong = f"moments with {what} cannot be merged with moments without"
+                raise InputError(wrong, "Name the column for all rows, or for none.")
     if known:
         weights = np.array([m.rows or 0 for m in known]) / sum(m.rows or 0 for m in known)
         factors = [(m.counted.mean, m.counted.covariance) for m in known if m.counted]
         return together([m.uncounted() for m in several]).counting(*(weights @ factors).tolist())
-    # Without batches, all rows are one.
-    pieces: dict[str, list[tuple[Moments, Batch]]] = {}
-    for m in several:
-        for b in m.batches or (Batch("", m.n or 0, m.mean),):
-            pieces.setdefault(b.name, []).append((m, b))
-    batches = [Batch(name, *_average([b for _, b in own])) for name, own in sorted(pieces.items())]
-    rows, mean = _average(batches)
+    # Name, rows and mean of each batch, and its set; without batches, all rows are one.
+    pieces = [
+        (*batch, m)
+        for m in several
+        for batch in [(b.name, b.n, b.mean) for b in m.batches] or [("", m.n or 0, m.mean)]
+    ]
+    names = sorted({name for name, *_ in pieces})
+    place = {name: i for i, name in enumerate(names)}
+    of = [place[name] for name, *_ in pieces]
+    sizes = np.bincount(of, [n for _, n, *_ in pieces]).astype(int)
+    means, rows = np.zeros((len(names), len(first.mean))), int(sizes.sum())
+    for i, (_, n, own, _) in zip(of, pieces, strict=True):
+        means[i] += n / sizes[i] * own
+    mean = sizes / rows @ means
     covariance = np.asarray(sum((m.n or 0) * m.covariance for m in several))
     powers = None
     if all(m.third is not None and m.fourth is not None for m in several):
         powers = np.sum([(m.n or 0) * np.array([m.third, m.fourth]) for m in several], axis=0)
-    for whole in batches:
-        for m, b in pieces[whole.name]:
-            away = b.mean - whole.mean
-            covariance += b.n * np.outer(away, away)
-            if powers is not None:
-                share = (m.n or 0) / (sum(x.n for x in m.batches) or m.n or 1)
-                v, t = share * np.diagonal(m.covariance), share * np.asarray(m.third)
-                powers[0] += b.n * (3 * v * away + away**3)
-                powers[1] += b.n * (4 * t * away + 6 * v * away**2 + away**4)
-    apart = len(batches) > 1
-    parts = [p.moved(mean - m.mean) if apart else p for m in several for p in m.parts]
-    n, groups = rows - len(batches) + 1, [m.groups for m in several]
+    for i, (_, n, own, m) in zip(of, pieces, strict=True):
+        away = own - means[i]
+        covariance += n * np.outer(away, away)
+        if powers is not None:
+            share = (m.n or 0) / (sum(b.n for b in m.batches) or m.n or 1)
+            v, t = share * np.diagonal(m.covariance), share * np.asarray(m.third)
+            powers[0] += n * (3 * v * away + away**3)
+            powers[1] += n * (4 * t * away + 6 * v * away**2 + away**4)
+    parts = [p for m in several for p in m.parts]
+    if len(names) > 1:
+        offsets = [mean - m.mean for m in several for _ in m.parts]
+        parts = [replace(p, mean=p.mean + x) for p, x in zip(parts, offsets, strict=True)]
+    n, groups = rows - len(names) + 1, [m.groups for m in several]
+    gaps = [m.incomplete or Incomplete(m.rows or 0, 0) for m in several]
+    total = sum(x.rows for x in gaps)
+    factor = sum(x.rows * x.mean for x in gaps) / total
+    incomplete = Incomplete(total, sum(x.gaps for x in gaps), factor)
     return Moments(
         n,
         mean,
@@ -256,47 +268,12 @@ def together(several: Sequence[Moments]) -> Moments:
         None if powers is None else powers[0] / n,
         None if powers is None else powers[1] / n,
         parts=coarsened(parts) if all(m.parts for m in several) else (),
-        batches=tuple(batches) if first.batches else (),
+        batches=tuple(map(Batch, names, sizes.tolist(), means)) if first.batches else (),
         groups=None if None in groups else sum(x or 0 for x in groups),
-        incomplete=_gaps_together(several),
+        incomplete=incomplete if any(m.incomplete for m in several) else None,
         trimmed=any(m.trimmed for m in several),
         step=common_steps(m.step for m in several),
     )
-
-
-def _average(batches: Sequence[Batch]) -> tuple[int, FloatArray]:
-    """Number and mean of all rows; the mean is exactly that of a batch by itself."""
-    n, first = sum(b.n for b in batches), batches[0].mean
-    return n, np.asarray(first + sum(b.n / n * (b.mean - first) for b in batches[1:]))
-
-
-def _gaps_together(several: Sequence[Moments]) -> Incomplete | None:
-    """What missing values cost rows taken together; the factor is the average by rows."""
-    if all(m.incomplete is None for m in several):
-        return None
-    own = [m.incomplete or Incomplete(m.rows or 0, 0) for m in several]
-    rows = sum(x.rows for x in own)
-    return Incomplete(rows, sum(x.gaps for x in own), sum(x.rows * x.mean for x in own) / rows)
-
-
-def _refuse_odd(several: Sequence[Moments]) -> None:
-    """Refuse to put moments together that do not fit."""
-    for first, other in pairwise(several):
-        if first.n is None or other.n is None:
-            raise InputError(
-                "population moments cannot be merged with others", "Merge estimates only."
-            )
-        if first.n_features != other.n_features:
-            raise InputError(
-                f"moments of {first.n_features} and of {other.n_features} features cannot be "
-                "merged",
-                "Compute both from the same columns.",
-            )
-        if bool(first.batches) != bool(other.batches):
-            raise InputError(
-                "moments with batches cannot be merged with moments without",
-                "Name the batch column for both, or for neither.",
-            )
 
 
 def coarsened(parts: Sequence[Moments], most: int = MOST_PARTS) -> tuple[Moments, ...]:

@@ -6,7 +6,7 @@ evidence of a pair under readings s and t, and `own_i[s]` that of the regime its
 `s_i = argmax_s (own_i[s] + Σ_j max_t F_ij[s, t])`. Then each regime is held at each of its other
 readings while the others follow. If that fits better it is taken, and otherwise the loss is how
 sure the reading is: two lines that were exchanged together lose little together and much one by
-one. The evidence of a pair is averaged over its readings, with weights from all the other pairs.
+one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.nullcone.readings import IMPOSSIBLE
+from jigsaw_crl.nullcone.search import TIE
 
 __all__ = ["Choice", "choose_readings"]
-
-# A gain within this share of the sums is rounding, not an improvement.
-TIE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +32,6 @@ class Choice:
     margin: FloatArray
     # The evidence of each regime's readings and of its pairs when the others keep theirs, (r, s).
     score: FloatArray
-
-    def log_weight(self, F: FloatArray, i: IntArray, j: IntArray) -> FloatArray:
-        """Log weight of the readings (s, t) of each pair from all other pairs, shape (k, s · s).
-
-        The pair's own evidence is left out, so that it can be combined with these weights to
-        average a hypothesis over the readings.
-        """
-        own_i = self.score[i] - F[i, j, :, self.reading[j]]
-        own_j = self.score[j] - F[i, j, self.reading[i], :]
-        weight = own_i[:, :, None] + own_j[:, None, :]
-        return np.asarray(weight.reshape(len(i), F.shape[2] * F.shape[3]))
 
 
 def choose_readings(F: FloatArray, own: FloatArray) -> Choice:

@@ -10,8 +10,9 @@ and what intervention j did to i as it was applied is `(u_i − c_i)·d_j / g_i`
 `delta`; the products of two errors add `(p − 1)` times the variance of one entry.
 
 One of the two effects between any pair of hard targets must vanish, because causes do not run in
-circles. Where both clearly differ from zero, an intervention was not hard, and the labels of such
-pairs count as soft.
+circles: lines with which neither does are not chosen (`reading`). Where both clearly differ from
+zero with all lines that fit, an intervention was not hard, and the labels of such pairs count as
+soft.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.findings import ReadingNote
-from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
+from jigsaw_crl.base.nulls import CLEAR_ERRORS
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.delta import C_I, C_J, U_I, U_J, Errors, delta
@@ -81,16 +81,13 @@ class Revealed:
         return Effects(tuple(hard.tolist()), moved, Sizes(*total), Sizes(*applied), self.up)
 
     def effects(
-        self, effect: IntArray, cause: IntArray, gradient: GradientOf | None = None
+        self, effect: IntArray, cause: IntArray, gradient: GradientOf
     ) -> tuple[FloatArray, FloatArray]:
-        """Effects of labels `cause` on labels `effect`, with their standard errors.
-
-        Those of `gradient`, by default total effects.
-        """
+        """Effects of labels `cause` on labels `effect`, by `gradient`, with standard errors."""
         i, j, targets = effect, cause, self.reading.targets
         B = np.stack([self.u[i], self.c[i], self.u[j], self.c[j], self.d[j]])
         K = np.einsum("akp,bkp->abk", B, B)
-        f = (gradient or total_effect)(K, self.g[i], self.g[j])
+        f = gradient(K, self.g[i], self.g[j])
         if self.reading.exact:
             return f.value, np.zeros_like(f.value)
         noise = targets.white.noise
@@ -194,30 +191,18 @@ def read_claimed(
     Labels for which the data contradict this are read as soft. Their notes have the smaller of the
     two effects in the pair that shows it most clearly, in standard errors.
     """
-    reading = read(sight, len(labels), hypotheses=hypotheses, hard=hard)
-    if not hard.any():
-        return reading, ()
-    revealed = reveal(reading)
-    own = np.flatnonzero(revealed.known & reading.hard)
-    i, j = (own[x] for x in np.triu_indices(len(own), 1))
-    z = []
-    for a, b in ((i, j), (j, i)):
-        value, error = revealed.effects(a, b)
-        # Exact moments carry rounding errors only.
-        z.append(np.abs(value) / np.maximum(error, SHIFTED_EXACTLY if reading.exact else 0.0))
-    least: FloatArray = np.minimum(z[0], z[1])
-    threshold = -float(ndtri(FALSE_ALARM / (2 * max(len(least), 1))))
-    wrong = np.zeros(len(labels), dtype=bool)
-    notes = {}
-    while (both := (least > threshold) & ~wrong[i] & ~wrong[j]).any():
+    notes: dict[int, ReadingNote] = {}
+    while True:
+        reading = read(sight, len(labels), hypotheses=hypotheses, hard=hard)
+        sure = reading.choice.margin > LEAD
+        s, least = reading.statistics, reading.both_ways
+        both = (least > reading.edge) & sure[s.first] & sure[s.second]
+        if not both.any():
+            return reading, tuple(notes[x] for x in sorted(notes))
+        i, j = reading.owner[s.first], reading.owner[s.second]
         # The label in most contradictions; if two are in equally many, both are doubted.
         count = np.bincount(np.concatenate([i[both], j[both]]), minlength=len(labels))
-        found = np.flatnonzero(count == count.max()).tolist()
-        for x in found:
-            clear = float(least[both & ((i == x) | (j == x))].max())
-            size = round(min(clear, 1e6), 2)
-            notes[x] = ReadingNote(labels[x], "not-hard", size, round(threshold, 2))
-        wrong[found] = True
-    if wrong.any():
-        reading = read(sight, len(labels), hypotheses=hypotheses, hard=hard & ~wrong)
-    return reading, tuple(notes[x] for x in sorted(notes))
+        for x in np.flatnonzero(count == count.max()).tolist():
+            size = round(min(float(least[both & ((i == x) | (j == x))].max()), 1e6), 2)
+            notes[x] = ReadingNote(labels[x], "not-hard", size, round(reading.edge, 2))
+            hard = hard & (np.arange(len(labels)) != x)

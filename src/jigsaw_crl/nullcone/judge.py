@@ -7,11 +7,12 @@ which 1 is the edge of that interval: a direction beyond it was moved.
 
 Every regime j agrees with the control covariance `C₀` except on the plane ⟨q_j, c_j⟩ that its
 intervention moves. So every regime says something about `C₀`. With `P_j` the projector off the
-directions that were moved, the correction `H` (symmetric) solves
+directions that were moved, each round corrects the control by
 
-    n₀ (M₀ − I − H) + Σ_j n_j P_j (M_j − I − H) P_j = 0 ,
+    H = [n₀ (M₀ − I) + Σ_j n_j P_j (M_j − I) P_j] / (n₀ + Σ_j n_j) ,
 
-by conjugate gradients, and the coordinates become `(I + H)^(−½) x`.
+as if every regime agreed with it on its plane, and the coordinates become `(I + H)^(−½) x`, until H
+is small.
 
 Along all directions but those that targets may have moved, `D_j` is the sampling error of n rows.
 Its squared size there over what is expected is the regime's *misfit*. If it is above chance in most
@@ -25,17 +26,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, cg
 
+from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges
 from jigsaw_crl.client.white import White
 
 __all__ = ["Judged", "excess_spread", "judge", "pool", "spread_edge"]
 
-# In fewer dimensions, the two directions at either end of the spectrum that targets may have moved
-# leave nothing to judge a misfit by.
-FEWEST = 5
 # A misfit below the first number is not worth a line; chance allows so many standard deviations;
 # larger ones are those of a model that does not fit, not of rows that are alike.
 NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
@@ -43,13 +41,9 @@ NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
 FITTED = 0.8
 # Numbers in the random matrices behind the null.
 NUMBERS = 500_000
-# Pooling converges linearly with a small factor: H falls by √(p/n) a round. A correction below
-# NEGLIGIBLE of its own sampling error no longer matters, and what the RESIDUAL leaves of it is the
-# next round's.
-MAX_ROUNDS, NEGLIGIBLE, RESIDUAL = 4, 0.05, 1e-3
-# Smallest eigenvalue of a corrected control, I + H: it keeps the step finite when the first
-# estimate is far off.
-SMALLEST = 0.1
+# A round leaves of a correction about the share of the rows that do not see it. One below
+# NEGLIGIBLE of its own sampling error no longer matters.
+MAX_ROUNDS, NEGLIGIBLE = 10, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +70,8 @@ def judge(white: White) -> Judged:
     below, above = beyond(values, edges)
     third = np.maximum(below[:, 1], above[:, 2]) if p > 2 else np.zeros(len(values))
     misfit = np.full(len(values), np.nan)
-    if p >= FEWEST and not white.exact:
+    # Targets may have moved the two directions at either end of the spectrum.
+    if p > 4 and not white.exact:
         D = white.rows.M - np.eye(p)
         bulk = np.einsum("rpq,rpq->r", D, D) - ((values - 1.0) ** 2).sum(axis=1)
         misfit = white.size * bulk / _null(p)[0]
@@ -120,43 +115,16 @@ def pool(white: White) -> tuple[White, Judged]:
         # A regime with several targets differs from C₀ in more directions than are projected off.
         n = np.where(judged.several, 0.0, white.n)
         ends = np.stack([white.eigen.high, white.eigen.low], axis=1)
-        moved = np.stack([judged.high, judged.low], axis=1) > 1
-        H = _correction(M0, white, n, ends * moved[:, :, None])
+        V = ends * (np.stack([judged.high, judged.low], axis=1) > 1)[:, :, None]
+        P = identity - V.mT @ V
+        H = white.n_control * (M0 - identity)
+        H += np.einsum("r,rpq->pq", n, P @ (white.M - identity) @ P)
+        H /= white.n_control + n.sum()
         if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(white.n_eff):
             break
-        values, vectors = np.linalg.eigh(identity + H)
-        step = (vectors / np.sqrt(np.maximum(values, SMALLEST))) @ vectors.T
+        step = inverse_square_root(identity + H)
         M0 = step @ M0 @ step
         # A regime counts half for C₀, because it says nothing about its plane.
         white = replace(white.moved(step), n_eff=white.n_control + 0.5 * float(n.sum()))
         judged = judge(white)
     return white, judged
-
-
-def _correction(M0: FloatArray, white: White, n: FloatArray, moved: FloatArray) -> FloatArray:
-    """H of the module's docstring.
-
-    `moved` has shape (r, 2, p), orthonormal rows `V_j` or zeros: `P_j = I − V_jᵀ V_j`. Sums over
-    regimes are products of the stacked rows `V`, shape (2r, p).
-    """
-    r, _, p = moved.shape
-    V, nV = moved.reshape(2 * r, p), (moved * n[:, None, None]).reshape(2 * r, p)
-    identity, total = np.eye(p), float(n.sum())
-
-    def off_planes(VX: FloatArray, X: FloatArray) -> FloatArray:
-        """`Σ_j n_j P_j X_j P_j` from `X = Σ_j n_j X_j` and the rows `V_j X_j`."""
-        inner = VX.reshape(r, 2, p) @ moved.mT  # (r, 2, 2)
-        out = nV.T @ (VX - 0.5 * (inner @ moved).reshape(2 * r, p))
-        return np.asarray(X - out - out.T)
-
-    def image(H: FloatArray) -> FloatArray:
-        H = H.reshape(p, p)
-        return (white.n_control * H + off_planes(V @ H, total * H)).ravel()
-
-    right = white.n_control * (M0 - identity) + off_planes(
-        (moved @ white.M).reshape(2 * r, p) - V,
-        np.tensordot(n, white.M, axes=1) - total * identity,
-    )
-    system = LinearOperator((p * p, p * p), matvec=image, dtype=np.float64)
-    H = cg(system, right.ravel(), rtol=RESIDUAL, maxiter=2 * p + 10)[0].reshape(p, p)
-    return np.asarray((H + H.T) / 2)

@@ -27,9 +27,6 @@ from jigsaw_crl.nullcone.readings import UNSEEN
 
 __all__ = ["read_metric_free"]
 
-# Errors of its largest product from which a target's equation has clearly changed.
-CLEAR = 4.0
-
 
 def read_metric_free(
     white: White, *, hidden: bool, scales: tuple[float, ...]
@@ -47,7 +44,7 @@ def read_metric_free(
         Effect scales of the hypotheses.
     """
     p, labels = white.dimension, np.unique(white.owner)
-    if white.exact or white.noise_known or not 1 < p == len(labels):
+    if white.exact or white.space.known or not 1 < p == len(labels):
         return None
     changes, _ = changes_of(white, labels.tolist())
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
@@ -80,7 +77,7 @@ def _shares(value: FloatArray, error: FloatArray) -> Sizes:
     Where nothing changed beyond chance, what an ordinary intervention would have changed counts.
     """
     whole = np.sqrt(np.maximum(np.nansum(value**2, axis=0) - np.sum(error**2, axis=0), 0.0))
-    seen = np.nanmax(np.abs(value) / error, axis=0) > CLEAR
+    seen = np.nanmax(np.abs(value) / error, axis=0) > CLEAR_ERRORS
     ordinary = UNSEEN * float(np.quantile(whole[seen], 0.25)) if seen.any() else np.nan
     whole = np.where(seen, np.fmax(whole, ordinary), ordinary)
     return Sizes(np.abs(value) / whole, np.where(np.isnan(value), np.nan, error / whole))

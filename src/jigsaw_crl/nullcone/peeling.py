@@ -30,11 +30,11 @@ all directions that were removed before add to it.
 
 *Order.* A label is removed if it fits and moves no other label that fits. Where two labels move one
 another, which of them goes first is not sure: both orders are followed, and what they say is
-averaged by their weights. The log weight is what stands against each removal, and a share
-(`SHARED`) of the log likelihood of the misfits and of all pairs. A label that is removed too early
-looks right at its own stage. So every clear statement "a moves d" of the best order is put to the
-test by the same order with d removed after a, where nothing stands clearly against that: if it
-explains as much, the statement is not sure.
+averaged by their weights. The log weight is a share (`SHARED`) of the log likelihood of the misfits
+and of all pairs, less what stands against each removal. A label that is removed too early looks
+right at its own stage. So every clear statement "a moves d" of the best order is put to the test by
+the same order with d removed after a, where nothing stands clearly against that: if it explains as
+much, the statement is not sure.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ TAILED = 9.0
 # and every order that was followed has it so. Log odds are bounded by this chance.
 MOST = 5.5
 # Pairs share readers, so that their likelihoods do not multiply: this share of the sum of their
-# logarithms, and of the misfits', tells orders apart. With all of it, a wrong order that makes many
-# effects a little smaller is preferred to one that nothing stands against (seeds from 61000 and
-# 99100; .1 to 1 say about the same).
+# logarithms, and of what stands against removals and fits, tells orders apart (seeds from 61000 and
+# 99100; .1 to 1 say about the same). With all of what stands against removals, 18 of 10,707 "yes"
+# were wrong, and not 14 of 10,670 (432 studies, seeds from 101000).
 SHARED = 0.3
 # Correlation of s and t where a response is nearly linear.
 TIED = 0.8
@@ -325,7 +325,7 @@ class _Client:
         # Marginal likelihood of all pairs that the order leaves free.
         either = logsumexp(found, axis=0) - np.log(len(found)) - PAIR_COST
         pairs = none + np.logaddexp(0.0, either)
-        score = SHARED * (float(pairs[before.T].sum()) - path.misfit) - path.cost
+        score = SHARED * (float(pairs[before.T].sum()) - path.misfit - path.cost)
         found = np.where(before, path.against, _doubted(found, path.fit))
         value, error = np.where(before, 0.0, t[0]), np.where(before, np.nan, error)
         return score, Peeled(found, h[0], path.fit, value, error, path.order)
@@ -368,9 +368,10 @@ class _Client:
 
 
 def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, ...]]:
-    """Orders without one clear statement "cause → effect": the effect goes after its cause.
+    """Orders without one clear statement "cause → effect": the effect goes right after its cause.
 
-    Labels between the two that are causes of the effect stay behind it, all others go before. The
+    Of the labels between the two, either all go before the effect, because a label that was removed
+    too early seems to be moved by many; or those that are causes of the effect stay behind it. The
     clearest statements come first.
     """
     said = logsumexp(factors, axis=0) - np.log(len(factors))
@@ -382,6 +383,7 @@ def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, 
         between = order[start + 1 : end]
         before = tuple(x for x in between if not clear[x, e])
         behind = tuple(x for x in between if clear[x, e])
+        yield (*order[:start], *between, c, e, *order[end + 1 :])
         yield (*order[:start], *before, c, e, *behind, *order[end + 1 :])
 
 

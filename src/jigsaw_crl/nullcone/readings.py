@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import FALSE_ALARM
+from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import Span, search, span_of
 
@@ -113,9 +113,10 @@ class Readings:
     # Some c is clearly seen, so that interventions tell about ancestry.
     identified: bool = True
     # Do the mean shifts lie on lines that the covariances allow? And their χ² off those lines over
-    # its degrees of freedom, on average.
+    # its degrees of freedom, on average, with the edge beyond which they do not.
     means_fit: bool = True
     misfit: float = float("nan")
+    most_misfit: float = MISFIT
 
 
 def estimate(white: White) -> Readings:
@@ -125,8 +126,10 @@ def estimate(white: White) -> Readings:
     `X = 2 [best without the mean + ½ w_d ‖d‖² − best with it]`, about χ² with p − 1 degrees of
     freedom if the shift is that of an intervention. A batch offset points anywhere: X is then of
     the size of the offset. The means of a client are used if ΣX is at most twice its expectation,
-    or within chance, given that shifts share the control's error. Sensor noise, which the whitening
-    leaves out, makes the errors of means larger: they have the covariance `I + noise`.
+    or at most `CLEARLY` beyond chance, given that shifts share the control's error: where c hardly
+    shows, the covariance's line errs by more than to first order, and X has wider tails than χ².
+    Sensor noise, which the whitening leaves out, makes the errors of means larger: they have the
+    covariance `I + noise`.
     """
     p, errors = white.dimension, white.errors
     free = max(p - 1, 1)
@@ -151,12 +154,12 @@ def estimate(white: White) -> Readings:
         return joint
     even = float(spread.mean() ** 2 / np.mean(spread**2))
     degrees = free * even * errors.independent(known)
-    most = max(MISFIT, float(chdtri(degrees, FALSE_ALARM)) / degrees)
+    most = max(MISFIT, CLEARLY * float(chdtri(degrees, FALSE_ALARM)) / degrees)
     mean = float(misfit[known].mean())
     if mean <= most:
-        return replace(joint, misfit=mean)
+        return joint
     without = replace(alone.white, d=np.zeros_like(white.d))
-    return replace(alone, white=without, means_fit=False, misfit=mean)
+    return replace(alone, white=without, means_fit=False, misfit=mean, most_misfit=most)
 
 
 def _describe(span: Span, white: White, w_mean: FloatArray) -> Readings:

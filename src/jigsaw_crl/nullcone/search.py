@@ -16,15 +16,16 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.client.white import White
 
-__all__ = ["Span", "search", "span_of"]
+__all__ = ["CLOSE", "TIE", "Span", "climb", "search", "span_of", "starts", "unit"]
 
 # Powers of D applied to the mean shift; with two eigenvectors the span has two dimensions more.
 POWERS = 4
-# Steps of the fixed point; a step shorter than CLOSE is the last.
+# Steps of the fixed point, and the length of the last one.
 ASCENTS, CLOSE = 200, 1e-9
-# A shorter vector has no direction. Heights this close, relatively, are equal up to rounding: the
-# earlier start counts as the higher. Without a mean the two null lines are equally likely.
-SHORT = TIE = 1e-12
+# Log likelihoods this close, relatively, are equal up to rounding: the earlier start counts as the
+# higher, and no other reading is an improvement. Without a mean the two null lines are equally
+# likely.
+TIE = 1e-12
 # Lines closer than a degree are one candidate (two null lines can be close: where λ is large, their
 # angle is about 2‖c‖/λ).
 SAME_LINE = 0.9999
@@ -70,19 +71,23 @@ def search(span: Span, w_mean: FloatArray, w_cov: FloatArray) -> tuple[FloatArra
     Unit lines in the coordinates of the span, shape (r, 3, k), and F and G there, shape (r, 3):
     −inf where there is none.
     """
-    values, vectors = np.linalg.eigh(span.first)
-    high, low = vectors[:, :, -1], vectors[:, :, 0]
     shift = span.d * (w_mean[:, None] > 0)
-    up = np.sqrt(np.maximum(values[:, -1:], 0.0)) * high
-    down = np.sqrt(np.maximum(-values[:, :1], 0.0)) * low
+    ends = np.linalg.eigh(span.first)[1][:, :, [-1, 0]].mT
     rows, (r, k) = np.arange(len(shift)), shift.shape
     x, value = np.zeros((r, 3, k)), np.full((r, 3), -np.inf)
-    found, height = _climbed(span, [high, low, shift], w_mean, w_cov, free=False)
-    best = _highest(height)
-    x[:, 2], value[:, 2] = found[rows, best], height[rows, best]
-    found, height = _climbed(span, [up + down, up - down, shift], w_mean, w_cov, free=True)
-    best = _highest(height)
-    x[:, 0], value[:, 0] = found[rows, best], height[rows, best]
+    for slot, free, z in (
+        (2, False, unit(np.concatenate([ends, shift[:, None]], axis=1))),
+        (0, True, starts(shift, span.first)),
+    ):
+        found = climb(z, shift, span.first, span.second, (w_mean, w_cov), CLOSE, free=free)
+        lam = (found @ span.first * found).sum(axis=2)
+        square = (found @ span.second * found).sum(axis=2)
+        rest = 0.5 * (square - 0.5 * lam**2) if free else 0.25 * lam**2
+        along = (found @ shift[:, :, None])[:, :, 0]
+        height = 0.5 * w_mean[:, None] * along**2 + w_cov[:, None] * rest
+        height[~z.any(axis=2)] = -np.inf
+        best = _highest(height)
+        x[:, slot], value[:, slot] = found[rows, best], height[rows, best]
     none = ~np.isfinite(value[:, 0])
     x[none, 0], value[none, 0] = x[none, 2], value[none, 2]
     height[np.abs((found * x[:, :1]).sum(axis=2)) >= SAME_LINE] = -np.inf
@@ -99,47 +104,54 @@ def _highest(height: FloatArray) -> IntArray:
     return np.asarray((height >= least).argmax(axis=1))
 
 
-def _climbed(
-    span: Span, starts: list[FloatArray], w_mean: FloatArray, w_cov: FloatArray, *, free: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Where the fixed point of F (free) or G leads from each start, and the height there.
+def starts(d: FloatArray, D: FloatArray) -> FloatArray:
+    """The shift and the two lines of the null cone of D, shape (..., 3, m)."""
+    values, vectors = np.linalg.eigh(D)
+    a = np.sqrt(np.maximum(values[..., -1:], 0.0)) * vectors[..., -1]
+    b = np.sqrt(np.maximum(-values[..., :1], 0.0)) * vectors[..., 0]
+    return unit(np.stack([d, a + b, a - b], axis=-2))
 
-    A step goes along `K x ∓ w_D λ D x + w_D λ² x`, with K the part of the gradient's matrix that
-    does not depend on x. Some points need many steps, so those that have arrived are left behind.
+
+def unit(x: FloatArray) -> FloatArray:
+    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-300))
+
+
+def climb(
+    x: FloatArray,
+    d: FloatArray,
+    D: FloatArray,
+    square: FloatArray,
+    w: tuple[FloatArray, FloatArray],
+    close: float,
+    *,
+    free: bool = True,
+) -> FloatArray:
+    """The maximum of F (free) or G to which each of some unit vectors leads, shape (..., s, k).
+
+    A step goes along `w_d (x·d) d + w_D (D²x − λDx + λ²x)` for F and
+    `w_d (x·d) d + w_D (λDx + λ²x)` for G, `λ = xᵀDx`.
+
+    Parameters
+    ----------
+    x : array, shape (..., s, k)
+    d : array, shape (..., k)
+    D, square : array, shape (..., k, k)
+        D and D².
+    w : tuple of two arrays, shape (...)
+        w_d and w_D.
+    close : float
+        A shorter step is the last.
     """
-    z = np.stack(starts, axis=1)
-    norm = np.linalg.norm(z, axis=2, keepdims=True)
-    there = norm[:, :, 0] >= SHORT
-    z = np.where(there[:, :, None], z / np.maximum(norm, SHORT), np.eye(z.shape[2])[0])
-    r, s, k = z.shape
-    d, wd, wD = span.d[:, None], w_mean[:, None, None], w_cov[:, None, None]
-    K, sign = wd * d.mT * d, 1.0
+    wd, wD = (y[..., None, None] for y in w)
+    K, sign = wd * d[..., :, None] * d[..., None, :], 1.0
     if free:
-        K, sign = K + wD * span.second, -1.0
-    regime = np.repeat(np.arange(r), s)
-    both, w = np.concatenate([K, span.first], axis=2)[regime], w_cov[regime]
-    x = z.reshape(r * s, k)
-    found, live = x.copy(), np.arange(r * s)
+        K, sign = K + wD * square, -1.0
     for _ in range(ASCENTS):
-        images = (x[:, None] @ both)[:, 0]
-        y = images[:, k:]
-        lam = np.einsum("mk,mk->m", x, y)
-        bent = w * lam
-        new = images[:, :k] + (sign * bent)[:, None] * y + (bent * lam + 1e-9)[:, None] * x
-        norm = np.sqrt(np.einsum("mk,mk->m", new, new))
-        new /= np.maximum(norm, SHORT)[:, None]
-        off = new - x
-        moving = np.einsum("mk,mk->m", off, off) >= CLOSE**2
+        y = x @ D
+        lam = (x * y).sum(axis=-1, keepdims=True)
+        new = unit(x @ K + wD * lam * (sign * y + lam * x) + 1e-9 * x)
+        moved = float(np.abs(new - x).max())
         x = new
-        if not moving.all():
-            found[live] = x
-            live, x, both, w = live[moving], x[moving], both[moving], w[moving]
-            if not len(live):
-                break
-    found[live] = x
-    z = found.reshape(r, s, k)
-    lam = (z @ span.first * z).sum(axis=2)
-    square = (z @ span.second * z).sum(axis=2)
-    rest = 0.5 * (square - 0.5 * lam**2) if free else 0.25 * lam**2
-    height = 0.5 * wd[:, 0] * (z * d).sum(axis=2) ** 2 + wD[:, 0] * rest
-    return z, np.where(there, height, -np.inf)
+        if moved < close:
+            break
+    return x

@@ -78,8 +78,6 @@ class Second:
 
     def without(self, white: White) -> White:
         """The regimes with `P M P + vvᵀ` in place of M, v the line of their second target."""
-        if not self.found.any():
-            return white
         v = self.line
         P = np.eye(white.dimension) - v[:, :, None] * v[:, None, :]
         M = P @ white.M @ P + v[:, :, None] * v[:, None, :]
@@ -90,8 +88,6 @@ class Second:
 
         c is free along v, with its own size.
         """
-        if not self.found.any():
-            return statistics
         covariance = statistics.covariance.copy()
         s, t = np.divmod(np.arange(READINGS**2), READINGS)
         first, second = statistics.first, statistics.second
@@ -103,8 +99,6 @@ class Second:
 
 def second_targets(white: White, judged: Judged) -> tuple[Second, White]:
     """The second targets of the regimes that have several, and the regimes without them."""
-    if not judged.several.any():
-        return Second.none(white, judged.several), white
     suspect = judged.third > 1
     second = Second.none(white, suspect)
     moved = []

@@ -18,7 +18,6 @@ client lacks (see `joined_by_others`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
@@ -42,20 +41,9 @@ class Structure:
     """A client's structure over label indices; matrices of shape (p, p)."""
 
     same_district: BoolArray  # an equivalence relation
-    ancestor: BoolArray  # node-level ancestry, closed
-
-    @cached_property
-    def reach(self) -> BoolArray:
-        """`[a, d]`: the block of a is, or is an ancestor of, the block of d, shape (p, p)."""
-        return transitive_closure(self.ancestor | self.same_district)
-
-    @cached_property
-    def blocks(self) -> list[list[int]]:
-        return equivalence_classes(self.reach & self.reach.T)
-
-    @property
-    def districts(self) -> list[list[int]]:
-        return equivalence_classes(self.same_district)
+    above: BoolArray  # `[a, d]`: the block of a is an ancestor of the block of d
+    blocks: list[list[int]]
+    districts: list[list[int]]
 
 
 def decide(
@@ -66,30 +54,39 @@ def decide(
     If the assembled order is known, only the districts are open; it may have more than the client's
     `labels`.
     """
-    known = ~np.isnan(bayes.district)
-    upper = np.triu(known, 1)
-    missed = np.zeros(len(known))
+    missed = np.zeros(len(bayes.district))
     if order is None:
-        log_factor = bayes.log_factor
-        ahead = np.where(known & ~np.isnan(log_factor), log_factor, -np.inf)
-        factor = _factor(bayes, np.logaddexp(np.logaddexp(0.0, ahead), ahead.T))
-        edge = np.full(known.shape, _share(factor[upper], OPEN_SHARE))
-        same = _districts(factor, edge, missed)
+        ahead = np.where(np.isnan(bayes.district), -np.inf, bayes.log_factor)
+        ahead[np.isnan(ahead)] = -np.inf
+        rest = np.logaddexp(np.logaddexp(0.0, ahead), ahead.T)
+    else:
+        ancestor = order.restrict(labels).matrix.copy()
+        n = len(bayes.ancestor)
+        odds = bayes.own().log_factor([(1.0 - RARE) / n] * n + [RARE])
+        rest = np.where(ancestor, odds, np.where(ancestor.T, odds.T, 0.0))
+        certain, possible = joined_by_others(order, labels)
+        edge = np.where(certain, 1.0 - RARE, np.where(possible, OPEN_SHARE, RARE))
+        # A target with a spouse moves two directions, as one with an ancestor does.
+        missed[np.array(bayes.single) & ~ancestor.any(axis=0)] = np.log(MISSED)
+    factor = np.nan_to_num(bayes.district_log_factor - rest)
+    unseen = np.isnan(bayes.district).all(axis=1)
+    factor[unseen] = factor[:, unseen] = -np.inf
+    if order is None:
+        # The share of pairs in one district, by a few steps of EM; its prior counts as some pairs.
+        pairs, share = factor[np.triu(~np.isnan(bayes.district), 1)], OPEN_SHARE
+        for _ in range(10):
+            inside = float(expit(pairs + np.log(share) - np.log1p(-share)).sum())
+            share = (OPEN_PAIRS * OPEN_SHARE + inside) / (OPEN_PAIRS + len(pairs))
+        edge = np.full(factor.shape, share)
+    same = _districts(factor, edge, missed)
+    if order is None:
         odds = np.where(same, -np.inf, ahead - np.logaddexp(0.0, ahead.T))
         # Pairs without evidence are not added for themselves, and cost nothing where others imply
         # them.
-        return Structure(same, greedy_order(np.where(np.isfinite(odds), odds, 0.0)))
-    ancestor = order.restrict(labels).matrix.copy()
-    n = len(bayes.ancestor)
-    odds = bayes.own().log_factor([(1.0 - RARE) / n] * n + [RARE])
-    factor = _factor(bayes, np.where(ancestor, odds, np.where(ancestor.T, odds.T, 0.0)))
-    certain, possible = joined_by_others(order, labels)
-    share = _share(factor[upper & possible & ~certain], OPEN_SHARE)
-    edge = np.where(possible, share, _share(factor[upper & ~possible], RARE))
-    edge[certain] = 1.0 - RARE
-    # A target with a spouse moves two directions, as one with an ancestor does.
-    missed[np.array(bayes.single) & ~ancestor.any(axis=0)] = np.log(MISSED)
-    return Structure(_districts(factor, edge, missed), ancestor)
+        ancestor = greedy_order(np.where(np.isfinite(odds), odds, 0.0))
+    reach = transitive_closure(ancestor | same)
+    blocks = equivalence_classes(reach & reach.T)
+    return Structure(same, reach & ~reach.T, blocks, equivalence_classes(same))
 
 
 def joined_by_others(
@@ -106,23 +103,6 @@ def joined_by_others(
     above = order.matrix[np.ix_(hidden, own)].astype(np.float64)
     free = above * (above @ order.matrix[np.ix_(own, own)] == 0)
     return free.T @ free > 0, above.T @ above > 0
-
-
-def _factor(bayes: BayesFactors, rest: FloatArray) -> FloatArray:
-    """Log Bayes factor of "same district" against `rest`; −inf for a label that is not seen."""
-    factor = np.nan_to_num(bayes.district_log_factor - rest)
-    unseen = np.isnan(bayes.district).all(axis=1)
-    factor[unseen] = factor[:, unseen] = -np.inf
-    return factor
-
-
-def _share(factor: FloatArray, prior: float) -> float:
-    """Share of some pairs in one district, by a few steps of EM; the prior counts as some pairs."""
-    share = prior
-    for _ in range(10):
-        inside = expit(factor + np.log(share) - np.log1p(-share))
-        share = (OPEN_PAIRS * prior + float(inside.sum())) / (OPEN_PAIRS + len(factor))
-    return share
 
 
 def _districts(factor: FloatArray, edge: FloatArray, missed: FloatArray) -> BoolArray:
