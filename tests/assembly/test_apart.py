@@ -1,13 +1,12 @@
 """A fifth of the sites sends wrong effects: they are named, and the effects of the others stay."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects, sites_apart
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
@@ -96,18 +95,11 @@ def test_sites_that_all_differ_and_two_sites_blame_nobody():
     assert not sites_apart(value[:2], np.full(value[:2].shape, 0.01))
 
 
-@pytest.mark.slow
-def test_recover_names_a_site_that_stands_apart():
-    world = jc.simulate.random_world(
-        8, 6, 0.9, 760_003, intervention=Intervention("hard", shift=1.0)
-    )
-    other = jc.simulate.random_world(
-        8, 6, 0.9, 760_004, intervention=Intervention("hard", shift=1.0)
-    )
-    clients = world.clients(n_samples=5_000)
-    clients[2] = replace(other.client(2, n_samples=5_000), name=clients[2].name)
-    result = jc.recover(clients, interventions="hard")
-    found = [f for f in result.diagnostics if f.check == "effects-apart"]
-    assert [f.client for f in found] == [clients[2].name]
-    assert result.order.effects.set_aside[:, :, :].any(axis=(1, 2)).sum() >= 1
-    assert clients[2].name in result.order.effects.apart
+def test_a_result_names_the_site_whose_effects_stand_apart(studies):
+    fragments = studies[SEEDS[0]]
+    told = [
+        lie(f, "shifted", np.random.default_rng(0)) if k == 2 else f
+        for k, f in enumerate(fragments)
+    ]
+    found = [f.client for f in conclude(told).findings if f.check == "effects-apart"]
+    assert found == [fragments[2].client]

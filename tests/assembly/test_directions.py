@@ -1,18 +1,13 @@
 """Signs of effects without shifts: stated where the data determine them, and only there."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.directions import directions, open_signs
-from jigsaw_crl.assembly.effects import pool_effects
+from jigsaw_crl.assembly.directions import open_signs
 from jigsaw_crl.truth.simulate import Intervention
-
-from .test_effects import used
 
 
 def gauge(estimate, true, oriented):
@@ -75,28 +70,6 @@ def test_a_triangle_from_three_clients_leaves_one_sign_open():
     value, error, here = tables({(0, 1): 0.5}, {(1, 2): 0.4}, {(0, 2): 0.3})
     masks = open_signs(value, error, here, np.zeros_like(here))
     pairs = [(0, 0, 1), (1, 1, 2), (2, 0, 2)]
-    assert sum((masks[k, i] ^ masks[k, j]) != 0 for k, i, j in pairs) == 1
+    assert sum(masks[k, i] != masks[k, j] for k, i, j in pairs) == 1
     # A shift of every label at every client closes it.
     assert open_signs(value, error, here, here) is None
-
-
-def test_sites_that_moved_labels_in_opposite_directions_agree_about_effects():
-    # Each site moves each label up or down by chance, and shared effects say which way.
-    world = jc.simulate.random_world(
-        12, 7, 0.5, 620_007, intervention=Intervention("hard", shift=1.0)
-    )
-    fragments = [jc.recover_fragment(client, interventions="hard") for client in world.clients()]
-    value = np.array(pool_effects(*used(fragments)).by_site)
-    labels = pool_effects(*used(fragments)).labels
-    clear = np.abs(world.effects(labels).total) > 0.15
-    rng, apart, shared = np.random.default_rng(0), 0, 0
-    for _ in range(5):
-        turned = np.where(rng.random(value.shape[:2]) < 0.5, -1.0, 1.0)
-        seen = value * turned[:, :, None] * turned[:, None, :]
-        error, moved = np.full(value.shape, 0.02), ~np.isnan(value).all(axis=2)
-        sign, _ = directions(seen, error, moved, np.zeros_like(moved))
-        own = np.sign(np.nan_to_num(seen * sign[:, :, None] * sign[:, None, :]))[:, clear]
-        shared += int((np.abs(own).sum(axis=0) > 1).sum())
-        apart += int(((own.min(axis=0) < 0) & (own.max(axis=0) > 0)).sum())
-    assert shared >= 40
-    assert apart <= 0.05 * shared

@@ -37,10 +37,3 @@ def test_clients_without_the_cause_cannot_outvote_those_that_have_it():
 def test_the_same_evidence_is_believed_where_no_common_cause_is_hidden():
     sees = [weighing(f"w{k}", "ijmn", {"ij": (6.0, 5.0), "mn": (9.0, -9.0)}) for k in range(4)]
     assert assemble(sees).verdict("i", "j") is Verdict.ANCESTOR
-
-
-def test_a_cause_that_no_client_has_beside_the_other_label_raises_no_doubt():
-    # a is above c only if b is: that is no reason to doubt that b is.
-    first = [weighing(f"f{k}", "ab", {"ab": (8.0, 2.0)}) for k in range(2)]
-    second = [weighing(f"s{k}", "bc", {"bc": (8.0, 2.0)}) for k in range(2)]
-    assert assemble([*first, *second]).verdict("a", "c") is Verdict.ANCESTOR

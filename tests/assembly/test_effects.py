@@ -1,7 +1,5 @@
 """Effects of several clients: pooling, directions, sites that differ, the graph, predictions."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -12,7 +10,6 @@ import jigsaw_crl as jc
 from jigsaw_crl import assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
-from jigsaw_crl.assembly.graph import direct_effects
 from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
@@ -49,15 +46,6 @@ def test_pooled_effects_are_close_to_the_truth(world, result):
     assert (frame.low < frame.high).all()
 
 
-def test_every_direct_edge_that_is_stated_is_there(world, result):
-    labels = result.order.labels
-    direct = world.effects(labels).direct
-    index = {label: i for i, label in enumerate(labels)}
-    stated = [e for e in result.graph.edges(data=True) if e[2]["verdict"] == "direct"]
-    assert len(stated) >= 0.9 * (direct != 0).sum()
-    assert all(direct[index[a], index[d]] != 0 for a, d, _ in stated)
-
-
 def told(fragment, value, error=None):
     """The fragment with other sizes of total effects."""
     hard = fragment.hard
@@ -87,18 +75,6 @@ def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named
     assert first.client in note
 
 
-def test_two_sites_that_disagree_get_a_wide_interval_and_a_small_p(result):
-    fragments = [f for f in result.fragments.values() if f.hard.total.known.any()][:2]
-    shared = sorted(set(fragments[0].labels) & set(fragments[1].labels))[:2]
-    one = fragments[0]
-    value = one.hard.total.value.copy()
-    value[one.index(shared[0]), one.index(shared[1])] += 1.0
-    pooled = pool_effects(*used([told(one, value), fragments[1]]))
-    a, d = (pooled.labels.index(x) for x in shared)
-    assert pooled.heterogeneity[a, d] < 1e-3
-    assert pooled.error[a, d] > 0.3
-
-
 def test_predictions_are_total_effects_and_add_up(result):
     a, b = result.order.labels[:2]
     one, two = result.predict_shift({a: 1.0}), result.predict_shift({a: 1.0, b: -2.0})
@@ -111,6 +87,7 @@ def test_predictions_are_total_effects_and_add_up(result):
         if label != a:
             assert change == pytest.approx(frame[a, label])
     assert one.change[one.label == a].item() == 1.0
+    assert one.equals(result.predict_shift({a: 1.0, b: 0.0}))
     with pytest.raises(jc.InputError, match="no client has the label"):
         result.predict_shift({"nowhere": 1.0})
 
@@ -121,38 +98,6 @@ def test_without_hard_interventions_there_are_no_effects(world):
     assert not result.graph.edges
     with pytest.raises(jc.InputError, match="no intervention is said to be hard"):
         result.predict_shift({result.order.labels[0]: 1.0})
-
-
-def seen_as(effects, total, error):
-    """Effects of other labels, whose sizes are these."""
-    labels, none = tuple("akd"[: len(total)]), np.full(total.shape, np.nan)
-    error = np.where(np.isnan(total), np.nan, error)
-    return replace(effects, labels=labels, estimate=total, error=error, unsigned=none)
-
-
-def test_an_edge_that_two_open_pairs_could_explain_is_not_stated(result):
-    # a → k → d, and nobody has k together with a or with d: the effect of a on d may go through k.
-    a, k, d = range(3)
-    total = np.full((3, 3), np.nan)
-    total[a, d] = 0.2
-    seen = seen_as(result.order.effects, total, 0.0)
-    verdicts = np.zeros((3, 3), dtype=np.int8)
-    verdicts[[a, a, k], [k, d, d]] = 1
-    found = direct_effects(seen, verdicts)
-    assert found.verdict(a, d) == "undetermined"
-    assert found.through(a, d) == ("k",)
-    assert found.half[a, d] > 0.2
-    assert np.isnan(found.weight[a, k])
-    # With k known to be no descendant of a, nothing is open.
-    verdicts[a, k] = 0
-    assert direct_effects(seen, verdicts).verdict(a, d) == "direct"
-    # A path through k carries no more than what was measured of k on d.
-    verdicts[a, k] = -1
-    total[k, d] = 0.1
-    seen = seen_as(seen, total, 0.01)
-    found = direct_effects(seen, verdicts)
-    assert found.verdict(a, d) == "direct"
-    assert found.half[a, d] == pytest.approx(0.1 + 1.96 * found.error[a, d], rel=1e-3)
 
 
 def test_a_path_through_a_label_that_a_site_lacks_is_not_direct():
@@ -205,36 +150,18 @@ def test_a_site_that_does_not_say_that_its_interventions_are_hard_is_named():
     assert not [x for x in jc.recover(hard).order.notes if "hard at other clients" in x]
 
 
-def test_a_label_that_is_moved_by_nothing_changes_no_prediction(result):
-    cause = result.effects[result.effects.verdict == "ancestor"].cause.iloc[0]
-    other = next(x for x in result.order.labels if x != cause)
-    frame = result.predict_shift({cause: 1.0})
-    assert frame.equals(result.predict_shift({cause: 1.0, other: 0.0}))
-
-
-def test_a_total_effect_lies_in_its_interval(result):
-    # One "not ancestor" in 40 has an estimate whose interval excludes zero.
-    effects = result.order.effects
-    far = replace(effects, estimate=effects.estimate + 10 * effects.error)
-    order = replace(result.order)
-    order.__dict__["effects"] = far
-    frame = replace(result, order=order).effects
-    assert (frame.total[frame.verdict == "not ancestor"] == 0).all()
-    assert ((frame.low <= frame.total) & (frame.total <= frame.high)).all()
-
-
 def test_an_explanation_states_the_total_effect_and_its_sites(result):
     order = result.order
     row = result.effects[result.effects.verdict == "ancestor"].iloc[0]
     certificate = order.explain(row.cause, row.effect)
-    assert certificate.effect.total == row.total
-    assert certificate.effect.sites == row.sites
+    assert certificate.effect["total"] == row.total
+    assert certificate.effect["sites"] == row.sites
     assert f"Total effect of {row.cause} on {row.effect}: {row.total:+.2f} standard" in str(
         certificate
     )
     assert certificate.bound is None
     assert check_certificate(certificate, order.fragments) == ""
-    forged = replace(certificate, effect=replace(certificate.effect, total=5.0))
+    forged = replace(certificate, effect={**certificate.effect, "total": 5.0})
     assert "another effect" in check_certificate(forged, order.fragments)
     row = result.effects[result.effects.verdict == "not ancestor"].iloc[0]
     certificate = order.explain(row.cause, row.effect)
@@ -242,26 +169,6 @@ def test_an_explanation_states_the_total_effect_and_its_sites(result):
     assert certificate.bound_unit == "standard deviations"
     shown = re.search(r"  Effects above ([\d.]+) standard deviations are", str(certificate))
     assert certificate.bound <= float(shown[1]) < 1.1 * certificate.bound
-
-
-def test_a_clear_effect_is_an_ancestor_in_the_order():
-    # A hidden common cause shows no effect under hard interventions, so it is no reason for doubt.
-    world = jc.simulate.random_world(
-        16, 4, 0.7, 731_005, intervention=Intervention("hard", shift=1.0)
-    )
-    order = assemble(
-        [
-            jc.recover_fragment(client, interventions="hard")
-            for client in world.clients(n_samples=10_000)
-        ]
-    )
-    z = np.nan_to_num(np.abs(order.effects.estimate) / order.effects.error)
-    clear = (z > 10) & (z.T < 3)
-    assert clear.sum() > 10
-    assert (order.verdicts[clear] == 1).all()
-    direct = order.direct_effects
-    for a, d in np.argwhere(order.verdicts != 1).tolist():
-        assert direct.verdict(a, d) != "direct"
 
 
 @pytest.fixture(scope="module")

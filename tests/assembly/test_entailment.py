@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl import Verdict, assemble
+from jigsaw_crl import assemble
 from jigsaw_crl.assembly.entailment import deduce
 from jigsaw_crl.assembly.posterior.search import all_orders
 from jigsaw_crl.assembly.verdict import NO, YES
@@ -79,16 +79,6 @@ def test_verdicts_hold_in_every_order_that_agrees_with_the_statements(labs):
     if not any(fragment.statements.one_of for fragment in labs):
         np.testing.assert_array_equal(yes, left.all(axis=0))
         np.testing.assert_array_equal(no, ~left.any(axis=0))
-
-
-def test_a_common_ancestor_of_all_candidates_is_an_ancestor():
-    labs = [
-        lab("lab-1", "abd", one_of=[("ab", "d")]),
-        lab("lab-2", "abc", yes=[("c", "a"), ("c", "b")]),
-    ]
-    order = assemble(labs)
-    assert order.verdict("c", "d") is Verdict.ANCESTOR
-    assert order.verdict("a", "d") is Verdict.UNDETERMINED
 
 
 @pytest.mark.parametrize(

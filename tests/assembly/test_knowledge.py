@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import jigsaw_crl as jc
 from jigsaw_crl import InputError, Knowledge, Verdict, assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.conclusion import conclude
@@ -114,14 +113,6 @@ def test_data_that_decide_the_opposite_are_named(sampled):
     assert len(wrong) == 2
 
 
-def test_what_follows_from_it_is_named_if_only_that_is_contradicted():
-    labs = [lab("lab-1", "ac", yes=[("c", "a")]), lab("lab-2", "abc")]
-    said = Knowledge(ancestor=["a -> b", "b -> c"])
-    found = conclude(labs, options=Options(knowledge=said)).findings
-    (message,) = [f.message for f in found if f.check == CONTRADICTED]
-    assert "'a' is an ancestor of 'c'" in message
-
-
 def test_names_types_and_methods_are_checked():
     labs = [lab("lab-1", "ab")]
     with pytest.raises(InputError, match="no client has: 'x'"):
@@ -130,13 +121,3 @@ def test_names_types_and_methods_are_checked():
         assemble(labs, knowledge={"ancestor": ["a -> b"]})
     with pytest.raises(InputError, match="knowledge belongs to the null-cone method"):
         assemble(labs, method="paper", knowledge=Knowledge(ancestor=["a -> b"]))
-
-
-def test_designs_ask_nothing_about_what_is_known():
-    labs = [lab("lab-1", "ac", yes=[("a", "c")]), lab("lab-2", "bc", yes=[("b", "c")])]
-    order = assemble(labs, knowledge=Knowledge(not_ancestor=["a -> b"]))
-    proposal = jc.next_client(order, size=2)
-    assert proposal.labels == ("a", "b")
-    assert proposal.undetermined == 1
-    order = assemble(labs, knowledge=Knowledge(not_ancestor=["a -> b", "b -> a"]))
-    assert jc.next_client(order, size=2).labels == ()

@@ -1,13 +1,8 @@
-"""A label that means something else at one site is left out there."""
+"""A label that means something else at one site is named, and costs no wrong verdict."""
 
 from __future__ import annotations
 
-import pytest
-
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.dissent import differing_labels
-
-from .test_agreement import evidence_of
 
 
 def exchanged(client: jc.Client, a: str, b: str) -> jc.Client:
@@ -31,20 +26,9 @@ def mislabelled() -> tuple[jc.simulate.World, list[jc.Client], set[tuple[str, st
     return world, clients, {(clients[2].name, x) for x in (root, leaf)}
 
 
-def test_exchanged_labels_are_named_and_left_out():
+def test_exchanged_labels_are_named_and_cost_no_wrong_verdict():
     world, clients, labels = mislabelled()
     result = jc.recover(clients)
     said = {(f.client, f.regime) for f in result.diagnostics if f.check == "label-differs"}
     assert said == labels
     assert jc.metrics.verdict_counts(world.order, result.order).wrong_yes == 0
-
-
-@pytest.mark.slow
-def test_labels_of_sound_sites_are_seldom_named():
-    named = 0
-    for seed in range(15):
-        world = jc.simulate.random_world(12, 6, 0.7, 70 + seed)
-        n = (300, 1000, 10_000)[seed % 3]
-        fragments = [jc.recover_fragment(c) for c in world.clients(n, seed=seed)]
-        named += bool(differing_labels(evidence_of(fragments)))
-    assert named <= 1

@@ -7,14 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import jigsaw_crl as jc
 from jigsaw_crl import Fragment, Verdict, assemble
 from jigsaw_crl.assembly.bounds import Bounds
-from jigsaw_crl.assembly.dissent import opposed
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, LEAST_AGAINST, NO, OPEN, YES, Why, decide
 
 from .clients import weighs
-from .test_agreement import evidence_of
 
 
 def client(name: str, ancestor: list[list[float]]) -> Fragment:
@@ -33,8 +30,8 @@ def test_a_probability_that_only_the_prior_makes_low_is_undetermined_and_explain
     assert -LEAST_AGAINST < order.table.evidence[order.indices("pump", "valve")] < 0
     assert order.verdict("pump", "valve") is Verdict.UNDETERMINED
     text = str(order.explain("pump", "valve"))
-    assert "the probability is low because few pairs are related" in text
-    assert '"not ancestor" needs a log Bayes factor of -1.0 or less (here -0.9)' in text
+    assert "the probability comes from the prior or from other pairs" in text
+    assert '"not ancestor" one below -1.0 (here -0.9)' in text
     assert text.count("log Bayes factor") == 1
     why[0, 1] = Why.DISPUTED
     reason = replace(order, why=why).explain("pump", "valve").reason
@@ -48,7 +45,7 @@ def test_evidence_is_a_log_bayes_factor_without_the_prior_and_called_so(said):
     (claims,) = order.said.claims
     assert claims.log_factor[0, 1] == pytest.approx(said, abs=0.03)
     # Some effects are too small to see, which bounds what speaks against.
-    assert order.table.evidence[pair] == pytest.approx(np.log(0.98 * np.exp(said) + 0.02), abs=0.1)
+    assert order.table.evidence[pair] == pytest.approx(np.log(0.99 * np.exp(said) + 0.01), abs=0.1)
     text = str(order.explain("pump", "valve"))
     assert "log Bayes factor" in text
     assert "odds" not in text
@@ -84,18 +81,6 @@ def test_a_pair_that_one_client_clearly_opposes_stays_open_unless_others_imply_i
     against = np.zeros((3, 3), dtype=bool)
     against[0, 2] = True
     assert decide(P, E, opposed=against).verdicts[0, 2] == YES
-
-
-def test_a_client_opposes_what_is_probable_where_it_is_clear():
-    for odds, found in ((-9.0, True), (-2.0, False), (8.0, False)):
-        said = evidence_of(
-            [client("north", [[0, 8], [-9, 0]]), client("west", [[0, odds], [-9, 0]])]
-        )
-        order = {name: i for i, name in enumerate(said.labels)}
-        pair = order["pump"], order["valve"]
-        likely = np.zeros((2, 2))
-        likely[pair] = 0.99
-        assert opposed(said, likely)[pair] == found
 
 
 def test_what_decided_pairs_imply_needs_no_evidence_of_its_own():
@@ -140,8 +125,8 @@ def test_a_no_whose_bound_leaves_room_for_a_large_effect_is_open_unless_the_oppo
     assert decided.why[0, 1] == Why.LARGE
     assert decided.verdicts[1, 0] == NO
     assert decided.verdicts[3, 2] == NO
-    value, in_sd = np.array([[0.6, 0.6], [1.2, np.nan]]), np.array([[True, False], [False, False]])
-    large = Bounds(value, in_sd, np.zeros_like(in_sd)).room(None) > 1
+    value, units = np.array([[0.6, 0.6], [1.2, np.nan]]), np.array([[1, 0], [0, 0]])
+    large = Bounds(value, units, np.zeros_like(units, dtype=bool)).room(None) > 1
     assert large.tolist() == [[True, False], [True, False]]
 
 
@@ -166,12 +151,3 @@ def test_a_no_that_follows_from_others_needs_a_bound(own, theirs, verdict):
     assert decided.verdicts[1, 0] == NO
     assert decided.verdicts[1, 2] == verdict
     assert decided.why[1, 2] == {NO: Why.IMPLIED}.get(verdict, Why.LARGE if own > 1 else Why.PRIOR)
-
-
-def test_the_bound_of_the_pair_from_which_a_no_follows_stands_in_its_certificate():
-    order = jc.recover(jc.simulate.random_world(10, 6, 0.6, seed=3).clients(3_000)).order
-    implied = (order.why == Why.IMPLIED) & (order.verdicts == NO)
-    texts = [str(order.certificate(a, d)) for a, d in np.argwhere(implied).tolist()]
-    follows = [x for x in texts if "says no" in x or "say no" in x]
-    assert follows
-    assert all("are excluded (95 %)" in x for x in follows)

@@ -1,4 +1,4 @@
-"""A client that contradicts the others is trusted less, and named."""
+"""What is true of a label counts once, and clients that disagree are told from sound ones."""
 
 from __future__ import annotations
 
@@ -8,26 +8,12 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl import Fragment, assemble
+from jigsaw_crl import assemble
 from jigsaw_crl.fragment import Statements
-from jigsaw_crl.truth.simulate import Intervention, World, random_world
+from jigsaw_crl.truth.simulate import Intervention, random_world
 
-from .clients import lab, noisy, perfect, small_world, weighs
+from .clients import perfect, small_world, weighs
 from .test_agreement import evidence_of
-
-
-def spoil(world: World, fragment: Fragment, kind: str, rng: np.random.Generator) -> Fragment:
-    assert fragment.statements is not None
-    said = fragment.statements.ancestor
-    if kind == "permuted":
-        deal = rng.permutation(len(said))
-        said = said[np.ix_(deal, deal)]
-    elif kind == "reversed":
-        said = said.T
-    else:
-        fake = random_world(world.n_latent, 1, 1.0, seed=9_999).order
-        said = fake.restrict(fragment.labels).matrix.astype(np.int8)
-    return replace(fragment, statements=Statements(said))
 
 
 def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
@@ -67,67 +53,6 @@ def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each
     some = missed(8, 3)
     assert some.ancestry[1] > 0.0
     assert some.chance[1] == 1.0
-    assert some.share > 0.05
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["permuted", "reversed", "colluding"])
-def test_a_fifth_of_malicious_clients_is_named_and_two_fifths_are_said_to_disagree(kind):
-    lost, named, slandered = [], 0, 0
-    for seed in range(3):
-        world = small_world(seed, n_latent=20, n_clients=15)
-        rng = np.random.default_rng([seed, 3])
-        given = perfect(world)
-        bad = set(rng.choice(15, size=3, replace=False).tolist())
-        mixed = [spoil(world, f, kind, rng) if k in bad else f for k, f in enumerate(given)]
-        order = assemble(mixed)
-        honest = assemble([f for k, f in enumerate(given) if k not in bad])
-        scores = [jc.metrics.global_f1(world.order, x.best_guess()) for x in (honest, order)]
-        lost.append(scores[0] - scores[1])
-        low = {name for name, weight in order.client_weights.items() if weight < 0.5}
-        culprits = {given[k].client for k in bad}
-        named += len(low & culprits)
-        slandered += len(low - culprits)
-        assert all(name in " ".join(order.notes) for name in low)
-        assert not order.disagreement
-    assert np.mean(lost) < 0.02
-    assert named >= 8
-    assert slandered == 0
-    rng = np.random.default_rng([0, 4])
-    world = small_world(0, n_latent=20, n_clients=15)
-    order = assemble(
-        [spoil(world, f, kind, rng) if k % 5 < 2 else f for k, f in enumerate(perfect(world))]
-    )
-    assert order.disagreement
-    assert any("clients disagree" in note for note in order.notes)
-
-
-@pytest.mark.slow
-def test_clients_that_err_as_often_as_they_say_keep_their_weight():
-    weights = [
-        w
-        for seed in range(2)
-        for w in assemble(noisy(small_world(seed, 20, 15), 0.2)).client_weights.values()
-    ]
-    assert np.mean(weights) > 0.9
-
-
-def test_two_clients_cannot_outvote_each_other():
-    labs = [
-        lab("lab-1", "abc", yes=[("a", "b"), ("b", "c")]),
-        lab("lab-2", "abc", yes=[("b", "a"), ("c", "b")]),
-    ]
-    assert set(assemble(labs).client_weights.values()) == {1.0}
-
-
-def test_a_client_that_shares_no_pair_with_others_keeps_its_weight():
-    labs = [
-        lab("lab-1", "ab", yes=[("a", "b")]),
-        lab("lab-2", "ab", no=[("a", "b")]),
-        lab("lab-3", "ab", yes=[("a", "b")]),
-        lab("lab-4", "xy", yes=[("x", "y")]),
-    ]
-    assert assemble(labs).client_weights["lab-4"] == 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -136,5 +61,18 @@ def test_sound_clients_with_hard_interventions_are_not_said_to_disagree(seed):
     intervention = Intervention("hard", shift=1.0)
     world = random_world(6, 4, 0.8, 910_003 + seed, intervention=intervention)
     order = jc.recover(world.clients(n_samples=3_000), interventions="hard").order
-    assert not order.disagreement
+    assert not order.use.disagreement
     assert order.notes == ()
+
+
+def test_sites_of_which_two_fifths_turn_every_statement_are_said_to_disagree():
+    given = perfect(small_world(0, n_latent=20, n_clients=15))
+    turned = [Statements(f.statements.ancestor.T) for f in given]
+    order = assemble(
+        [
+            replace(f, statements=s) if k % 5 < 2 else f
+            for k, (f, s) in enumerate(zip(given, turned, strict=True))
+        ]
+    )
+    assert order.use.disagreement
+    assert any("clients disagree" in note for note in order.notes)

@@ -9,15 +9,13 @@ import numpy as np
 
 import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
-from jigsaw_crl.assembly.panel import Use, read_fragments
-from jigsaw_crl.assembly.verdict import OPEN, Why
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.fragment.fragment import BayesFactors, Statements
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.truth.simulate import Intervention
 
-from ..assembly.perfect import perfect_fragment
+from ..assembly.clients import noisy
 
 PLANT = ("pump", "valve", "flow", "tank", "heater", "mixer")
 PLANT_EFFECTS = (
@@ -153,55 +151,4 @@ def random_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0)
     """Nearly perfect clients of a random world, assembled."""
     world = jc.simulate.random_world(n_latent, n_clients, coverage, seed=seed)
     about = {"study": f"{n_latent} latents", "seed": seed}
-    return assembled(*weighed_fragments(world, seed), provenance=about)
-
-
-def large_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0) -> Result:
-    """The same with the order read from the truth, where sampling orders would take too long."""
-    world = jc.simulate.random_world(n_latent, n_clients, coverage, seed=seed)
-    panel = read_fragments(weighed_fragments(world, seed))
-    fragments, labels = panel.fragments, panel.labels
-    true = world.order.restrict(labels).matrix
-    rng = np.random.default_rng([seed, 8])
-    opened = (rng.random(true.shape) < 0.03) & ~np.eye(len(labels), dtype=bool)
-    verdicts = np.where(opened, -1, true).astype(np.int8)
-    order = jc.GlobalOrder(
-        panel=panel,
-        use=Use.all_of(panel),
-        mode="evidence",
-        verdicts=verdicts,
-        why=np.where(verdicts == OPEN, Why.UNSURE, Why.IMPLIED),
-        decoded=true,
-        chances=np.where(opened, rng.random(true.shape), true).astype(np.float64),
-    )
-    about = {"study": f"{n_latent} latents", "seed": seed}
-    return Result({f.client: f for f in fragments}, order, provenance=about)
-
-
-def weighed_fragments(world: jc.simulate.World, seed: int) -> list[Fragment]:
-    """What each client knows, as log-odds; every twentieth is a weak denial."""
-    rng = np.random.default_rng([seed, 9])
-    fragments = []
-    for k in range(world.n_clients):
-        exact = perfect_fragment(world.truth(k), inside=False)
-        assert exact.statements is not None
-        says = exact.statements.ancestor.astype(float)
-        odds = np.where(says == 1, 5.0, np.where(says == 0, -5.0, 0.0))
-        odds = np.where(rng.random(odds.shape) < 0.05, -1.0, odds) + rng.normal(size=odds.shape)
-        together = np.full(odds.shape, -6.0)
-        for district in exact.districts or ():
-            inside = [exact.index(x) for x in district]
-            together[np.ix_(inside, inside)] = 4.0
-        fragments.append(
-            Fragment(
-                exact.client,
-                "null-cone",
-                exact.labels,
-                exact.blocks,
-                exact.block_order,
-                exact.districts,
-                bayes=BayesFactors((0.5,), odds[None], together),
-                n_samples=dict.fromkeys((*exact.labels, "control"), 1000),
-            )
-        )
-    return fragments
+    return assembled(*noisy(world, 0.02, seed), provenance=about)

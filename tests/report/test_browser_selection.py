@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import re
-from itertools import permutations, product
+from itertools import product
 
 import pytest
 
@@ -61,29 +60,6 @@ def test_the_diagram_shows_the_asked_pair_and_what_lies_between(visit, tunnel):
     assert lit(page, "sel") == {"pol_1"}
     assert not lit(page, "via")
     assert page.locator("#rows tr.picked").count() == 0
-
-
-def test_the_table_turns_to_the_asked_pair_and_the_filters_keep_it_marked(visit, middling):
-    page = visit(middling)
-    labels = middling.order.labels
-    page.locator("th button[data-sort=a]").click()
-    ask(page, labels[-1], labels[0])
-    told = page.locator("#rows tr.picked td.label").all_inner_texts()
-    assert told == [labels[-1], labels[0]]
-    assert not page.locator("#count").inner_text().startswith("Pairs 1 to")
-    page.fill("#search", f"{labels[-1]} → {labels[0]}")
-    page.wait_for_function("document.querySelectorAll('#rows tr').length === 1")
-    assert page.locator("#rows tr.picked").count() == 1
-
-
-def test_the_matrix_frames_the_asked_pair_in_both_arrangements(visit, middling):
-    page = visit(middling)
-    labels = middling.order.labels
-    ask(page, labels[3], labels[5])
-    page.select_option("#matrix-order", "name")
-    page.locator("#matrix").focus()
-    page.keyboard.press("ArrowRight")
-    assert page.locator("#cell").inner_text().startswith(f"{labels[3]} → {labels[6]}:")
 
 
 def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunnel, folder, capsys):
@@ -144,14 +120,6 @@ def test_a_phone_shows_diagrams_of_some_labels_in_letters_that_can_be_read(visit
         assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_no_header_of_a_table_is_clipped(visit, tunnel, plant):
-    for result in (tunnel, plant):
-        page = visit(result)
-        for table in ("#table", ".clients"):
-            box = page.locator(f".scroll:has({table})")
-            assert box.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-
-
 @pytest.mark.parametrize("kind", ["hostile", "middling"])
 def test_no_name_beside_a_grid_is_clipped(visit, kind, request):
     page = visit(request.getfixturevalue(kind))
@@ -165,24 +133,3 @@ def test_no_name_beside_a_grid_is_clipped(visit, kind, request):
             }"""
         )
         assert edges == [False, False, True]
-
-
-@pytest.mark.parametrize("kind", ["tunnel", "plant"])
-def test_a_printed_page_keeps_headings_with_their_text_and_names_the_client(visit, kind, request):
-    page = visit(request.getfixturevalue(kind))
-    page.emulate_media(media="print")
-    for shown in ("#hasse", "#client", "#count"):
-        assert page.locator(shown).is_visible()
-    for hidden in ("nav", "#search", "#cell", "#heat-cell", "#previous", "#rows button", ".swipe"):
-        assert not page.locator(hidden).first.is_visible()
-    breaks = page.locator(".head").evaluate_all("l => l.map(e => getComputedStyle(e).breakInside)")
-    assert set(breaks) == {"avoid"}
-    assert io.BytesIO(page.pdf(format="A4")).read(5) == b"%PDF-"
-
-
-def test_the_panel_and_its_certificate_give_the_same_probability(visit, tunnel):
-    page = visit(tunnel)
-    for a, d in permutations(tunnel.order.labels, 2):
-        ask(page, a, d)
-        shown = page.locator(".verdict-line").inner_text().split("probability ")[1]
-        assert f" {shown.strip()})" in page.locator("#certificate").inner_text().splitlines()[0]

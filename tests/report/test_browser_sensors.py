@@ -60,4 +60,5 @@ def test_sensors_are_reachable_and_readable(visit, sensed, width, scheme):
 def test_a_result_that_was_saved_names_no_sensor(visit, sensed, tmp_path):
     sensed.save(tmp_path / "out")
     page = visit(jc.load_result(tmp_path / "out"))
-    assert page.locator("#sensors").count() == 0
+    assert page.locator("#sensors svg").count() == 0
+    assert "no fragment or result folder holds it" in page.locator("#sensors").inner_text()

@@ -21,7 +21,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import chance
 from jigsaw_crl.report import pairs as packing
 from jigsaw_crl.report import render_report
-from jigsaw_crl.report.contents import describe, likely_right, relation_no_client_states
+from jigsaw_crl.report.contents import decided_across_clients, describe, likely_right
 from jigsaw_crl.result.result import Result
 
 from .studies import (
@@ -29,7 +29,6 @@ from .studies import (
     assembled,
     chain_fragment,
     contested_result,
-    large_result,
     weighing_fragment,
 )
 
@@ -85,11 +84,6 @@ def test_the_paper_s_page_speaks_of_what_is_stated_and_of_no_probability():
     assert "log Bayes factor" not in told
 
 
-def test_what_clients_say_from_exact_moments_is_no_log_bayes_factor(exact, tunnel):
-    assert "log Bayes factor" not in words_of(render_report(exact))
-    assert "log Bayes factor" in words_of(render_report(tunnel))
-
-
 def test_the_policy_allows_exactly_the_page_s_own_style_and_script(tunnel):
     page = Reader(render_report(tunnel))
     policy = next(
@@ -130,22 +124,14 @@ def test_backticks_become_code_and_nothing_else_becomes_markup():
     assert "odd ` tick &lt;b&gt;" in page
 
 
-def test_the_same_result_gives_the_same_page(tunnel, folder):
-    first = render_report(tunnel)
-    assert first == render_report(tunnel)
-    # A result read back has the same order; only the settled pieces may be richer in memory.
-    again = render_report(jc.load_result(folder(tunnel)))
-    assert data_of(again)["texts"] == data_of(first)["texts"]
-
-
 @pytest.mark.parametrize("name", ["tunnel", "exact", "middling", "hostile"])
 def test_every_pair_carries_the_text_of_its_certificate(name, request):
     order = request.getfixturevalue(name).order
     rows = [json.loads(unpacked(row)) for row in packing.pack_texts(order)]
     for a, ancestor in enumerate(order.labels):
         for d, descendant in enumerate(order.labels):
-            expected = [] if a == d else [str(order.explain(ancestor, descendant))]
-            assert rows[a][d][:1] == expected
+            expected = "" if a == d else str(order.explain(ancestor, descendant))
+            assert rows[a][d] == expected
 
 
 def test_a_page_with_too_many_pairs_keeps_the_ancestors_texts(monkeypatch, middling):
@@ -154,24 +140,8 @@ def test_a_page_with_too_many_pairs_keeps_the_ancestors_texts(monkeypatch, middl
     for expected in ((order.verdicts != 0) & off, (order.verdicts == 1) & off):
         monkeypatch.setattr(packing, "MOST_PAIRS", int(expected.sum()))
         rows = [json.loads(unpacked(row)) for row in packing.pack_texts(order)]
-        kept = np.array([[texts != [] for texts in row] for row in rows])
+        kept = np.array([[text != "" for text in row] for row in rows])
         assert (kept == expected).all()
-
-
-def test_the_page_carries_every_client_s_evidence_and_stances_by_label(tunnel):
-    order = tunnel.order
-    data = data_of(render_report(tunnel))
-    for given, claims in zip(data["clients"], order.said.claims, strict=True):
-        assert given["name"] == claims.client
-        brought = claims.log_factor
-        n = len(given["members"])
-        stance, packed = np.frombuffer(unpacked(given["table"]), "<f8").reshape(2, n, n)
-        assert given["members"] == list(claims.members)
-        for i, j in np.ndindex(n, n):
-            said = brought[i, j] if claims.says[i, j] and i != j else np.nan
-            assert packed[i, j] == said or (np.isnan(said) and np.isnan(packed[i, j]))
-            # A client that says yes or no has evidence on that side.
-            assert stance[i, j] == 0 or stance[i, j] * said > 0
 
 
 def test_downloads_are_the_files_of_the_result_folder(tunnel, folder):
@@ -182,13 +152,6 @@ def test_downloads_are_the_files_of_the_result_folder(tunnel, folder):
     assert unpacked(data["files"]["diagram.svg"]).startswith(b"<svg ")
 
 
-@pytest.mark.slow
-def test_three_hundred_labels_stay_below_fifteen_megabytes():
-    result = large_result(300, 24, 0.15, seed=1)
-    assert len(result.order.labels) > 290
-    assert len(render_report(result).encode()) < 15_000_000
-
-
 def test_a_client_s_own_contribution_is_what_no_other_states():
     result = assembled(chain_fragment("one", "a", "b", "c"), chain_fragment("two", "b", "c", "d"))
     one, two = describe(result)["pieces"]
@@ -197,34 +160,7 @@ def test_a_client_s_own_contribution_is_what_no_other_states():
     page = render_report(result)
     hidden = re.findall(r'<span class="ghost" title="(\w+)">', page)
     assert hidden == ["d", "a"]
-    assert relation_no_client_states(result.order) == ("a", "d")
-
-
-def test_a_client_that_alone_speaks_of_an_open_pair_is_not_said_to_repeat_another():
-    says = {"one": 3.0, "two": -3.0}
-    result = assembled(*(weighing_fragment(name, "x", "y", x) for name, x in says.items()))
-    assert result.order.verdict("x", "y") is jc.Verdict.UNDETERMINED
-    assert [piece["says"]["yes"] for piece in describe(result)["pieces"]] == [1, 0]
-    told = words_of(render_report(result))
-    assert "also stated by another client" not in told
-
-
-def test_of_one_client_alone_no_others_are_said_to_decide_nothing():
-    result = assembled(weighing_fragment("one", "x", "y", 9.0))
-    assert not result.order.rests_on
-    assert "the others" not in words_of(render_report(result)).split("Why?")[0]
-
-
-def test_more_pairs_of_a_client_are_found_by_the_name_of_their_filter():
-    page = render_report(assembled(chain_fragment("one", *"abcdef")))
-    assert "choose “only one” in the list of clients" in words_of(page)
-    assert re.search(r'<option value="only:0">only one</option>', page)
-    assert ">client</dt>" in page
-
-
-def test_a_page_that_cannot_be_written_is_refused_in_one_line(tunnel, tmp_path):
-    with pytest.raises(jc.InputError, match="cannot be written"):
-        tunnel.report(tmp_path / "missing" / "report.html")
+    assert decided_across_clients(result.order) == ("a", "d")
 
 
 def test_a_cycle_of_algorithm_3_is_shown_not_hidden():
@@ -245,14 +181,9 @@ def words_of(page: str) -> str:
 
 def test_the_headline_example_is_a_sentence_about_an_ancestor_pair(tunnel):
     page = render_report(tunnel)
-    a, d = relation_no_client_states(tunnel.order)
+    a, d = decided_across_clients(tunnel.order)
     assert tunnel.order.verdict(a, d) is jc.Verdict.ANCESTOR
     assert f"{a} is an ancestor of {d}, though no client has both" in words_of(page)
-
-
-def test_the_example_needs_several_clients():
-    one = [chain_fragment("one", "a", "b", "c"), chain_fragment("two", "a", "b")]
-    assert relation_no_client_states(assembled(*one).order) is None
 
 
 def lead_of(page: str) -> str:
@@ -284,19 +215,11 @@ def test_a_study_without_a_name_is_called_by_what_it_is(tunnel):
 
 def test_the_most_probable_open_pairs_are_named_with_their_probability(middling):
     order = middling.order
-    opened = sorted(order.undetermined(), key=lambda pair: -order.probability(*pair))
+    opened = sorted(order.undetermined(), key=lambda pair: (-order.probability(*pair), pair))
     (shown,) = (pairs for said, pairs in describe(middling)["remarks"] if "undetermined" in said)
     assert [pair[:2] for pair in shown] == opened[: len(shown)]
     a, d, text = shown[0]
-    assert text == f"is {a} an ancestor of {d}? {order.probability(a, d):.3f}"
-
-
-def test_an_improbable_open_pair_is_not_among_the_most_probable(tunnel):
-    order = tunnel.order
-    opened = {pair: order.probability(*pair) for pair in order.undetermined()}
-    assert min(opened.values()) < 0.05 < max(opened.values())
-    (shown,) = (pairs for said, pairs in describe(tunnel)["remarks"] if "undetermined" in said)
-    assert {pair[:2] for pair in shown} == {pair for pair, p in opened.items() if p > 0.05}
+    assert text == f"is {a} an ancestor of {d}? {order.probability(a, d):.{order.decimals}f}"
 
 
 def test_chains_that_do_not_agree_are_told_once(middling):
@@ -337,10 +260,10 @@ def test_contested_verdicts_are_shown_in_the_page_the_table_and_the_certificate(
 def test_how_many_clients_contradict_the_rest_is_counted(middling):
     order = middling.order
     weights = np.where(np.arange(len(order.use.weights)) < 5, 0.0, 1.0)
-    assert not order.disagreement
+    assert not order.use.disagreement
     assert "contradict the rest" not in words_of(render_report(middling))
     quarrel = replace(middling, order=replace(order, use=replace(order.use, weights=weights)))
-    assert quarrel.order.disagreement
+    assert quarrel.order.use.disagreement
     told = words_of(render_report(quarrel))
     assert f"5 of {len(weights)} clients contradict the rest." in told
     assert "third" not in told
@@ -349,65 +272,13 @@ def test_how_many_clients_contradict_the_rest_is_counted(middling):
 def test_trust_names_the_nearest_simulations(middling, plant, exact):
     share = r"(>\xa099\.9|\d\d\.\d)\xa0%"
     assert re.fullmatch(
-        r"In simulations like this study \(soft interventions, 15 clients, 1,000 rows per regime\) "
-        f"{share} of “ancestor” and {share} of “not ancestor” verdicts were right\\.",
+        r"The nearest simulated studies have soft interventions, 15 clients and 1,000 rows per "
+        r"regime \(this one: 8 clients, 1,000 rows\); "
+        rf"there, {share} of “ancestor” and {share} of “not ancestor” verdicts were right\.",
         likely_right(middling.order),
     )
-    assert "(hard interventions, 5 clients, 10,000 rows" in likely_right(plant.order)
+    assert "have hard interventions, 5 clients and 10,000 rows" in likely_right(plant.order)
     assert likely_right(exact.order) == ""
-
-
-def test_findings_that_say_the_same_share_a_card():
-    findings = tuple(
-        Finding("odd", "warning", "it is odd", "Look.", value=v, client="one", regime=r)
-        for r, v in (("a", 1.5), ("b", 2.5))
-    )
-    other = Finding("odd", "warning", "it is odder", "Look.", client="one")
-    lab = chain_fragment("one", "a", "b")
-    page = render_report(assembled(lab, diagnostics=(*findings, other)))
-    (card,) = re.findall(r'<li class="card finding.*?</li>', page, flags=re.S)
-    assert (
-        words_of(card) == "warning odd it is odd one / a (1.5), one / b (2.5) it is odder one Look."
-    )
-
-
-def test_a_page_without_verdicts_says_so_in_words():
-    silent = jc.Fragment(
-        "one",
-        "paper",
-        ("a", "b"),
-        (frozenset("ab"),),
-        jc.PartialOrder.from_pairs([frozenset("ab")], []),
-    )
-    told = words_of(render_report(assembled(silent)))
-    assert "1 client decides none of 2 ordered pairs" in told
-    assert "decide 0" not in told
-
-
-def test_an_arrow_between_groups_says_only_what_is_known():
-    a, bc = frozenset("a"), frozenset("bc")
-    lab = jc.Fragment(
-        "one", "paper", ("a", "b", "c"), (a, bc), jc.PartialOrder.from_pairs((a, bc), [(a, bc)])
-    )
-    page = render_report(assembled(lab))
-    assert "a is an ancestor of at least one of b, c</title>" in page
-    assert page.count('class="line some"') == 1
-    assert 'class="line some"' not in render_report(assembled(chain_fragment("one", "a", "b")))
-
-
-def test_an_arrow_that_the_client_cannot_state_is_a_best_guess(middling):
-    seen = set()
-    pieces = describe(middling)["pieces"]
-    for claims, piece in zip(middling.order.said.claims, pieces, strict=True):
-        names = [middling.order.labels[i] for i in claims.members]
-        blocks = piece["fragment"].block_of
-        for edge in piece["picture"].edges:
-            if len(blocks(edge.ancestor)) == len(blocks(edge.descendant)) == 1:
-                pair = names.index(edge.ancestor), names.index(edge.descendant)
-                assert edge.stated == (claims.stance[pair] == 1)
-                assert edge.stated != edge.meaning.startswith("best guess")
-                seen.add(edge.stated)
-    assert seen == {True, False}
 
 
 def test_certificate_table_and_file_give_the_same_numbers_of_every_pair(tunnel, folder):
@@ -445,3 +316,13 @@ def test_certificate_table_and_file_give_the_same_numbers_of_every_pair(tunnel, 
             assert float(own[1]) == pytest.approx(told["evidence"], abs=0.06)
             assert own[2].split(", ") == said[own[3]]
     assert steps >= 7
+
+
+def test_an_arrow_that_the_client_cannot_state_is_a_best_guess():
+    for evidence, stated in ((9.0, True), (0.1, False)):
+        piece = weighing_fragment("one", "x", "y", evidence)
+        order = jc.PartialOrder.from_pairs(piece.blocks, [piece.blocks])
+        (shown,) = describe(assembled(replace(piece, block_order=order)))["pieces"]
+        (edge,) = shown["picture"].edges
+        assert edge.stated == stated
+        assert edge.meaning.startswith("best guess") != stated

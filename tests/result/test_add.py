@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -48,26 +46,13 @@ def test_a_fragment_can_be_added_to_a_result_that_was_read_back(grown, tmp_path)
     assert last.name in page
 
 
-def test_an_added_client_brings_its_latents_and_its_spectrum():
-    *first, last = clients("rows")
-    again = jc.recover(first).add(last)
-    assert again.fragments[last.name].basis is not None
-    assert set(again.provenance["spectra"]) == set(again.fragments)
-
-
-def test_findings_about_all_clients_together_are_made_again():
-    world = jc.simulate.setting("A", 0)
-    two = jc.recover([world.client(0), world.client(4)])
-    before = [f for f in two.diagnostics if f.client is None]
-    assert before
-    grown = two.add(world.client(1), world.client(2), world.client(3))
-    assert set(grown.diagnostics) == set(jc.recover(world.clients()).diagnostics)
-    assert not set(before) & set(grown.diagnostics)
-
-
-def test_the_proposal_does_not_outlive_the_order_it_was_made_for():
+def test_the_proposal_is_that_of_its_order_and_does_not_outlive_it(tmp_path):
     *first, last = clients("exact")
-    assert jc.recover(first).with_proposal(size=3).add(last).proposal is None
+    proposed = jc.recover(first).with_proposal(size=3)
+    kept = jc.load_result(proposed.save(tmp_path / "out"))
+    assert kept.proposal == jc.next_client(proposed.order, size=3)
+    assert proposed.add(last).proposal is None
+    assert jc.recover(first, method="paper").with_proposal().proposal is None
 
 
 def test_what_cannot_be_added_is_refused_in_one_line():
@@ -87,39 +72,6 @@ def test_what_cannot_be_added_is_refused_in_one_line():
         result.add("client-9")  # type: ignore[arg-type]
     with pytest.raises(jc.InputError, match="confounding: options belong to"):
         result.add(jc.recover_fragment(last), confounding="none")
-
-
-@pytest.mark.slow
-def test_the_command_adds_fragments_to_a_result_folder(tmp_path, capsys):
-    *first, last = clients("rows")
-    whole = jc.recover([*first, last])
-    folder = jc.recover(first).save(tmp_path / "result")
-    path = tmp_path / "new.fragment.json"
-    path.write_text(jc.recover_fragment(last).to_json(), encoding="utf-8")
-    assert cli.run(["assemble", "--into", str(folder), str(path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert last.name in told["clients"]
-    assert told["out"] == str(folder)
-    kept = jc.load_result(folder)
-    assert_same_answers(kept, whole)
-    assert kept.provenance["fragments"] == {last.name: str(path)}
-    assert kept.proposal is not None
-    assert cli.run(["assemble", "--into", str(folder), str(path)]) == 2
-    assert "has this client already" in capsys.readouterr().err
-
-
-def test_the_command_can_leave_the_first_result_alone(tmp_path, capsys):
-    *first, last = clients("exact")
-    folder = jc.recover(first).save(tmp_path / "result")
-    before = (folder / "result.json").read_bytes()
-    path = tmp_path / "new.fragment.json"
-    path.write_text(jc.recover_fragment(last).to_json(), encoding="utf-8")
-    command = ["assemble", "--into", str(folder), str(path), "--out", str(tmp_path / "larger")]
-    assert cli.run([*command, "--seed", "3"]) == 2
-    assert "cannot be changed with --into" in capsys.readouterr().err
-    assert cli.run(command) == 0
-    assert (folder / "result.json").read_bytes() == before
-    assert last.name in jc.load_result(tmp_path / "larger").fragments
 
 
 def assembled(fragments) -> jc.Result:
@@ -169,18 +121,22 @@ def test_corrected_data_take_the_place_of_the_earlier_ones(tmp_path, capsys):
     assert cli.run(["assemble", "--into", str(folder)]) == 2
 
 
-def test_corrected_data_under_another_name_count_once():
-    world = jc.simulate.random_world(8, 4, 0.8, seed=5)
+def test_the_command_can_leave_the_first_result_alone(tmp_path, capsys):
+    *first, last = clients("exact")
+    folder = jc.recover(first).save(tmp_path / "result")
+    before = (folder / "result.json").read_bytes()
+    path = tmp_path / "new.fragment.json"
+    path.write_text(jc.recover_fragment(last).to_json(), encoding="utf-8")
+    command = ["assemble", "--into", str(folder), str(path), "--out", str(tmp_path / "larger")]
+    assert cli.run([*command, "--seed", "3"]) == 2
+    assert "cannot be changed with --into" in capsys.readouterr().err
+    assert cli.run(command) == 0
+    assert (folder / "result.json").read_bytes() == before
+    assert last.name in jc.load_result(tmp_path / "larger").fragments
 
-    def site(name, control, regimes):
-        return jc.Client.from_samples(name, observational=control, interventions=regimes)
 
-    rows = [world.rows(k, 1_000, seed=1) for k in range(4)]
-    result = jc.recover([site(f"lab-{k}", *own) for k, own in enumerate(rows)])
-    control, regimes = rows[0]
-    corrected = {label: np.vstack([rows[5:], rows[:3]]) for label, rows in regimes.items()}
-    grown = result.add(jc.recover_fragment(site("again", control[2:], corrected)))
-    assert any("count as one client" in note for note in grown.order.notes)
-    still = {pair for pair in result.order.rests_on if pair not in grown.order.undetermined()}
-    assert still
-    assert still <= set(grown.order.rests_on)
+def test_an_order_on_other_fragments_is_refused():
+    worlds = (jc.simulate.random_world(6, 3, 0.8, seed) for seed in (1, 77))
+    result, other = (jc.recover(world.clients()) for world in worlds)
+    with pytest.raises(jc.InputError, match="fragments"):
+        jc.Result(other.fragments, result.order)

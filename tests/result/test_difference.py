@@ -1,7 +1,5 @@
 """What changed between two results, and because of which sites."""
 
-from __future__ import annotations
-
 import json
 
 import jigsaw_crl as jc
@@ -15,14 +13,14 @@ def test_a_site_that_joins_or_leaves_is_the_reason():
     grown, shrunk = difference(part, whole), difference(whole, part)
     assert (grown.joined, grown.left, grown.changed) == ((first.name,), (), ())
     assert (shrunk.joined, shrunk.left) == ((), (first.name,))
-    assert grown.verdicts
-    for change in grown.verdicts:
+    assert grown.of("verdict")
+    for change in grown.of("verdict"):
         pair = (change.ancestor, change.descendant)
-        assert change.before == str(part.order.verdict(*pair))
-        assert change.after == str(whole.order.verdict(*pair)) != change.before
+        assert change.before.says == str(part.order.verdict(*pair))
+        assert change.after.says == str(whole.order.verdict(*pair)) != change.before.says
         assert change.because == ((first.name,) if set(pair) <= set(first.labels) else ())
-    back = {(c.ancestor, c.descendant, c.after, c.before) for c in shrunk.verdicts}
-    assert back == {(c.ancestor, c.descendant, c.before, c.after) for c in grown.verdicts}
+    back = {(c.ancestor, c.descendant, c.after, c.before) for c in shrunk.of("verdict")}
+    assert back == {(c.ancestor, c.descendant, c.before, c.after) for c in grown.of("verdict")}
 
 
 def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tmp_path, capsys):
@@ -33,8 +31,13 @@ def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tm
     new = old.add(corrected, replace=True, interventions="hard")
     found = difference(old, new)
     assert found.changed == (corrected.name,)
-    assert found.effects
-    assert all(set(e.because) <= {corrected.name} for e in found.effects)
+    assert found.of("total effect")
+    assert all(set(e.because) <= {corrected.name} for e in found.changes)
+    for edge in found.of("direct edge"):
+        for said, graph in ((edge.before, old.graph), (edge.after, new.graph)):
+            known = graph.get_edge_data(edge.ancestor, edge.descendant) or {"verdict": "none"}
+            assert (known["verdict"] == "direct") == (said is not None)
+            assert said is None or said.number == known["weight"]
     assert difference(old, old).summary.startswith("the clients are the same: 0 verdicts")
     known = jc.recover(clients, interventions="hard",
                        knowledge=jc.Knowledge([[world.order.topological()[0]]]))  # fmt: skip
@@ -53,9 +56,11 @@ def test_effects_that_are_zero_are_no_news_and_turned_labels_no_change_of_an_eff
     part = jc.recover(others, interventions="hard")
     whole = part.add(last, interventions="hard")
     found = difference(part, whole)
-    came = [e for e in found.effects if e.before is None]
+    came = [e for e in found.of("total effect") if e.before is None]
     at = whole.effects.set_index(["cause", "effect"])
-    assert all(at.low[e.cause, e.effect] * at.high[e.cause, e.effect] > 0 for e in came)
+    assert all(
+        at.low[e.ancestor, e.descendant] * at.high[e.ancestor, e.descendant] > 0 for e in came
+    )
     # A sensor that falls when a label is raised says that its direction is the other one.
     label = max(others[0].labels, key=lambda x: int((part.effects.cause == x).sum()))
     turned = []
@@ -67,9 +72,8 @@ def test_effects_that_are_zero_are_no_news_and_turned_labels_no_change_of_an_eff
                 client = client.with_sensors(up={label: feature})
         turned.append(client)
     other = difference(part, jc.recover(turned, interventions="hard"))
-    assert set(other.turned) <= {label}
-    assert not [e for e in other.effects if e.before is not None and e.after is not None
-                and abs(abs(e.before) - abs(e.after)) < 0.01]  # fmt: skip
+    both = [x for x in other.of("total effect") if x.before and x.after]
+    assert all(abs(abs(x.before.number) - abs(x.after.number)) > 0.01 for x in both)
 
 
 def test_a_result_that_goes_on_tells_what_is_new_first_and_in_its_report(tmp_path, capsys):

@@ -1,7 +1,5 @@
 """Tables and graphs of a result folder, read back by other programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -18,7 +18,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
-from jigsaw_crl.cli.simulated import write_study
+from jigsaw_crl.cli.worlds import write_study
 from jigsaw_crl.federated.keys import generate_key
 from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.study import write_moments

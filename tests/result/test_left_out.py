@@ -12,7 +12,6 @@ import jigsaw_crl.result.result
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report import render_report
-from jigsaw_crl.report.writing import result_html
 from jigsaw_crl.result.summary import summarise
 
 from ..study.tables import client_of, frame_of
@@ -67,32 +66,6 @@ def test_the_result_names_what_it_left_out_and_the_labels_missing_from_the_order
     assert {p.client for p in result.lost_labels["z1"]} == {"copied", "broken"}
 
 
-def test_nothing_is_left_out_of_sound_data():
-    sound = jc.recover([client_of(plant(0), "one"), client_of(plant(2), "two")])
-    assert sound.left_out == ()
-    assert sound.lost_labels == {}
-
-
-def test_a_saved_result_still_names_what_it_left_out(result, tmp_path):
-    again = jc.load_result(result.save(tmp_path / "out"))
-    assert again.left_out == result.left_out
-    assert again.lost_labels == result.lost_labels
-
-
-def test_assembled_fragments_name_what_was_left_out(tmp_path, capsys):
-    paths = []
-    for name, regimes in (("copied", with_a_copy()), ("well", plant(2))):
-        piece = jc.recover_fragment(client_of(regimes, name))
-        paths.append(tmp_path / f"{name}.json")
-        paths[-1].write_text(piece.to_json())
-    assert cli.run(["assemble", *map(str, paths)]) == 0
-    out = capsys.readouterr().out
-    assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
-    order = jc.assemble([jc.Fragment.from_json(path.read_text()) for path in paths])
-    with pytest.raises(jc.InputError, match=r"'z1' was left out \(copied: the regime holds"):
-        order.explain("z1", "z3")
-
-
 def test_the_terminal_names_what_was_left_out(study, tmp_path, capsys):
     assert cli.run(["recover", str(study), "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
@@ -107,10 +80,6 @@ def test_the_terminal_names_what_was_left_out(study, tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["lost_labels"] == ["z1"]
     assert {part["client"] for part in document["left_out"]} == {"copied", "broken"}
-
-
-def test_a_notebook_names_what_was_left_out(result):
-    assert "left out: z1 of copied" in result_html(result)
 
 
 def test_the_page_names_what_was_left_out_and_escapes_it(result):
@@ -128,39 +97,13 @@ def test_check_says_what_recover_will_do(study, capsys):
     assert cli.run(["check", str(study)]) == 0
     out = capsys.readouterr().out
     assert "left out: z1 of copied" in out
-    said = "2 of 3 clients can say something about ancestors: broken is left out."
+    said = "2 of 3 clients can say something about ancestors. Left out: broken."
     lines = out.splitlines()
     assert lines[0].startswith(said)
     assert lines[0] == lines[-1]
     assert cli.run(["recover", str(study)]) == 0
     again = capsys.readouterr().out.splitlines()
     assert again[0] == again[-1] == lines[0]
-
-
-@pytest.mark.parametrize(
-    "regimes",
-    [
-        with_an_outlier(),
-        {r: plant(0, seed=seed)["control"] for seed, r in enumerate(("control", "z1", "z2"))},
-        # Every regime is refused, each for a reason of its own.
-        {r: np.tanh(x) for r, x in plant(2, 20_000).items()},
-    ],
-    ids=["control", "no signal", "every regime"],
-)
-@pytest.mark.slow
-def test_check_refuses_what_recover_refuses_in_the_same_words(regimes, tmp_path, capsys):
-    path = tmp_path / "lab.csv"
-    frame_of(regimes).to_csv(path, index=False)
-    assert cli.run(["recover", str(path)]) == 2
-    refusal = capsys.readouterr().err
-    assert cli.run(["check", str(path)]) == 2
-    out, err = capsys.readouterr()
-    assert err == refusal
-    assert "The data cannot be used as they are." in out
-    assert cli.run(["check", str(path), "--json"]) == 2
-    out, err = capsys.readouterr()
-    assert err == refusal
-    assert json.loads(out)["fit"] is False
 
 
 def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
@@ -174,7 +117,7 @@ def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "lab: not-identified: " in out
     said = out.splitlines()[-1]
-    assert said.startswith("The client can say nothing about ancestors: it changed noise or mean")
+    assert said.startswith("0 of 1 client can say something about ancestors. Noise or means alone")
     assert said.endswith("Make these interventions hard.")
     assert cli.run(["recover", str(tmp_path / "lab.npz")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == said
@@ -190,5 +133,19 @@ def test_a_summary_says_first_that_nothing_is_decided():
     assert found.startswith("Nothing is decided: none of 6 ordered pairs has enough evidence")
     assert "1 of 2 clients can say something about ancestors" in found
     mute = summarise({"one": jc.Outcome("not-identified", "", "")}, (), (), 6)
-    assert mute.startswith("The client can say nothing about ancestors")
+    assert mute.startswith("0 of 1 client can say something about ancestors")
     assert jc.recover(jc.simulate.setting("A", 0).clients()).summary.startswith("All 5 clients")
+
+
+def test_assembled_fragments_name_what_was_left_out(tmp_path, capsys):
+    paths = []
+    for name, regimes in (("copied", with_a_copy()), ("well", plant(2))):
+        piece = jc.recover_fragment(client_of(regimes, name))
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(piece.to_json())
+    assert cli.run(["assemble", *map(str, paths)]) == 0
+    out = capsys.readouterr().out
+    assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
+    order = jc.assemble([jc.Fragment.from_json(path.read_text()) for path in paths])
+    with pytest.raises(jc.InputError, match=r"'z1' was left out \(copied: the regime holds"):
+        order.explain("z1", "z3")

@@ -3,9 +3,9 @@
 Below some size no effect can be seen, so that "not an ancestor" always means "no effect above x".
 For every pair, x is the bound that all clients together leave at 95 %:
 
-- under a hard intervention on the descendant, of the total effect in standard deviations (`SD`):
-  `|Ê| + 1.645 · error`;
-- otherwise of the *share* (`SHARE`): of what the intervention on d changed in how d depends on the
+- under a hard intervention on the descendant, of the total effect in standard deviations:
+  `|Ê| + 1.645 · error`; in a system that is not linear, of the effect at its dose;
+- otherwise of the *share*: of what the intervention on d changed in how d depends on the
   rest, the part that goes with a. 0 is nothing, 1 all of it. A share depends on what else a client
   sees and does, so that clients differ by about `UNLIKE` of it. With their estimates s ± e, and
   `v = e² + (UNLIKE · x)²`, the likelihood of a share x is
@@ -17,17 +17,19 @@ For every pair, x is the bound that all clients together leave at 95 %:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from jigsaw_crl.assembly.effects import ONE_SIDED, PooledEffects
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 
-__all__ = ["LARGEST_NO", "SD", "SHARE", "Bounds", "effect_bounds", "says_nothing", "size_in_words"]
+__all__ = ["LARGEST_NO", "SD", "UNITS", "Bounds", "effect_bounds", "size_in_words"]
 
-SD, SHARE = "standard deviations", "share of the change"
+SHARE, SD = "share of the change", "standard deviations"
+UNITS = (SHARE, SD, f"{SD} at this dose")
 LEVEL = 0.95
 # Spread of a pair's share between clients, relative to it.
 UNLIKE = 0.25
@@ -51,32 +53,27 @@ class Bounds:
 
     # NaN where no client measured the pair.
     value: FloatArray
-    # The unit is a standard deviation; a share of the change elsewhere.
-    in_sd: BoolArray
+    # Which of `UNITS`.
+    units: IntArray
     # Some client states from exact moments that there is no effect.
     stated: BoolArray
+
+    @cached_property
+    def excluded(self) -> FloatArray:
+        """The bounds that exclude something; NaN for a share of all that changed."""
+        with np.errstate(invalid="ignore"):
+            return np.where((self.units == 0) & (self.value > WHOLE), np.nan, self.value)
 
     def room(self, smallest: float | None) -> FloatArray:
         """The bounds over the size that "not ancestor" must exclude; NaN as in `value`.
 
         That is the smallest effect that matters, if the user named one. Statements leave none.
         """
-        limit = np.where(self.in_sd, LARGEST_NO, WHOLE) if smallest is None else smallest
+        limit = np.where(self.units > 0, LARGEST_NO, WHOLE) if smallest is None else smallest
         return np.where(np.isnan(self.value) & self.stated, 0.0, self.value / limit)
 
     def unit(self, a: int, d: int) -> str:
-        return SD if self.in_sd[a, d] else SHARE
-
-
-def says_nothing(size: float, unit: str) -> bool:
-    """Does a bound exclude no effect: is it a share of all that changed?
-
-    Examples
-    --------
-    >>> says_nothing(1.0, SHARE), says_nothing(0.4, SHARE), says_nothing(1.0, SD)
-    (True, False, False)
-    """
-    return unit == SHARE and size > WHOLE
+        return UNITS[self.units[a, d]]
 
 
 def size_in_words(size: float, unit: str, descendant: str) -> str:
@@ -90,24 +87,30 @@ def size_in_words(size: float, unit: str, descendant: str) -> str:
     step = 10.0 ** (np.floor(np.log10(max(size, 1e-12))) - 1.0)
     # Not up for the last bits, which differ between the report and here.
     number = f"{np.ceil(size / step - 1e-4) * step:.2g}"
-    if unit == SD:
-        return f"{number} {SD}"
+    if unit != SHARE:
+        return f"{number} {unit}"
     return f"a share of {number} of what the intervention on {descendant} changed"
 
 
-def effect_bounds(evidence: Evidence, effects: PooledEffects | None) -> Bounds:
-    """Bounds of every pair that some client measured; `effects` are those of hard interventions."""
+def effect_bounds(
+    evidence: Evidence, effects: PooledEffects | None, applied: PooledEffects | None
+) -> Bounds:
+    """Bounds of every pair that some client measured.
+
+    `effects` are the total effects of hard interventions, `applied` what these did at their doses.
+    """
     value = _of_shares(evidence)
-    in_sd = np.zeros(value.shape, dtype=bool)
-    if effects is not None:
-        in_sd = effects.known
-        value[in_sd] = (np.abs(effects.estimate) + ONE_SIDED * effects.error)[in_sd]
+    units = np.zeros(value.shape, dtype=np.intp)
+    for unit, known in ((2, applied), (1, effects)):
+        if known is not None:
+            units[known.known] = unit
+            value[known.known] = (np.abs(known.estimate) + ONE_SIDED * known.error)[known.known]
     np.fill_diagonal(value, np.nan)
     stated = np.zeros(value.shape, dtype=bool)
     for claims, weight in zip(evidence.claims, evidence.use.weights, strict=True):
         if claims.certain is not None and weight > 0:
             stated[np.ix_(claims.members, claims.members)] |= claims.stance < 0
-    return Bounds(value, in_sd, stated)
+    return Bounds(value, units, stated)
 
 
 def _of_shares(evidence: Evidence) -> FloatArray:

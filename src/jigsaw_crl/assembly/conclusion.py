@@ -34,7 +34,7 @@ from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnes
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode
-from jigsaw_crl.assembly.posterior.model import OrderModel, too_many_causes
+from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import weigh_clients
 from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, Why, decide, implied
@@ -212,13 +212,10 @@ def consider(panel: Panel) -> tuple[Evidence, PooledEffects | None, tuple[Findin
     differing = differing_labels(evidence)
     if differing:
         # What a client that is not trusted says against labels of others does not count.
-        without = Evidence.heard(panel, replace(use, silent=frozenset(differing)))
-        trusted = weigh_clients(without, np.random.default_rng(0)).use.weights > 0
+        trusted = weigh_clients(evidence, np.random.default_rng(0)).use.weights > 0
         weights = np.where(trusted, use.weights, 0.0)
         differing = differing_labels(Evidence.heard(panel, replace(use, weights=weights)))
-    if differing:
         findings += [finding("label-differs", client=c, regime=x) for c, x in differing]
-        evidence = Evidence.heard(panel, replace(use, silent=frozenset(differing)))
     return evidence, effects, (*_coverage(panel), *findings)
 
 
@@ -299,10 +296,11 @@ def _by_evidence(
     said: Evidence, effects: PooledEffects | None, notes: list[str], options: Options
 ) -> GlobalOrder:
     """The order of the posterior, judged by `decide`."""
-    panel, model = said.panel, OrderModel(said)
-    draws = model.sample(np.random.default_rng([options.seed, 1]))
+    panel, draws = said.panel, posterior_of(said, np.random.default_rng([options.seed, 1]))
     probability = draws.probability
-    log_factor, bounds = model.log_factor(probability), effect_bounds(said, effects)
+    bent = any(map(is_bent, panel.fragments))
+    applied = pool_effects(panel, said.use, quantity="applied") if bent else None
+    log_factor, bounds = log_factors(said, probability), effect_bounds(said, effects, applied)
     decided = decide(
         probability,
         log_factor,
@@ -333,13 +331,13 @@ def _by_evidence(
         ),
         chances=probability,
         notes=(*notes, *(effects.notes if effects else ()), *_about_chains(draws.convergence)),
-        seed=options.seed,
-        smallest_effect=options.smallest_effect,
+        options=options,
         convergence=draws.convergence,
-        witnesses=options.witnesses,
     )
     table = PairTable.of(said, effects, probability, decided, log_factor, bounds)
     order.__dict__.update(table=table, said=said, effects=effects, posterior=draws)
+    if bent:
+        order.__dict__.update(applied_effects=applied)
     return order
 
 
@@ -373,7 +371,7 @@ def _stated(
         # Algorithm 3 gives no probabilities.
         chances=np.where(verdicts == OPEN, 0.5, verdicts == YES) if mode == "paper" else None,
         notes=notes,
-        seed=options.seed,
+        options=options,
     )
 
 
@@ -413,7 +411,4 @@ def _about_trust(evidence: Evidence) -> list[str]:
             "hidden common causes are not weighed, because there are too many labels and clients: "
             "where only clients that lack a cause saw a pair, it may look like ancestry"
         )
-    states = any(rows.certain is not None for rows in panel.rows)
-    if states and use.rate > 0.005:
-        notes.append(f"about {100 * use.rate:.1f} % of the statements disagree with the rest")
     return notes

@@ -66,14 +66,10 @@ class Proposal:
     hard : tuple of str
         Labels whose interventions should be hard, which the expectation counts on: those so far are
         hard, or moved a single direction.
-    single : tuple of str
-        Those of them whose interventions so far moved a single direction: others than hard ones
-        settle nothing about their ancestors.
-    at_most : bool
-        No client so far says anything, so the chances are those of a client that is always right.
-    withheld : tuple of str
-        Sites whose evidence is withheld because the system is not linear. Hard interventions that
-        shift the mean settle there, or at a new site, what no other data do.
+    kinds : str
+        Which interventions to apply, in a sentence; empty if any kind helps.
+    expects : str
+        How many open pairs it settles, in words; at most so many if no client so far says anything.
     more_rows : str
         Where more rows may settle open pairs instead, in a sentence; empty if nowhere.
 
@@ -98,38 +94,9 @@ class Proposal:
     expected: float = 0.0
     reason: str = ""
     hard: tuple[str, ...] = ()
-    single: tuple[str, ...] = ()
-    at_most: bool = False
-    withheld: tuple[str, ...] = ()
+    kinds: str = ""
+    expects: str = ""
     more_rows: str = ""
-
-    @property
-    def kinds(self) -> str:
-        """Which interventions to apply, in a sentence; empty if any kind helps."""
-        if self.withheld:
-            return (
-                "The system is not linear: apply hard interventions that shift the mean, and say "
-                f"that they are hard, at a new client or again at {few(self.withheld)}. Others "
-                "settle nothing."
-            )
-        if not self.hard:
-            return ""
-        why = "the expectation counts on it."
-        if self.single:
-            those = "" if set(self.single) == set(self.hard) else f" on {few(self.single)}"
-            why = f"those so far{those} moved a single direction, which settles nothing about "
-            why += "their ancestors."
-        return f"Make the interventions on {few(self.hard)} hard, and say so: {why}"
-
-    @property
-    def expects(self) -> str:
-        """How many open pairs it settles, in words."""
-        settles = "settles at most" if self.at_most else "is expected to settle"
-        pairs = pluralise(self.undetermined, "open pair")
-        return (
-            f"{settles} {self.expected:.1f} of {pairs} ({self.expected_gain:.2g} bits), if its "
-            "interventions are as strong as those so far, and its rows as many"
-        )
 
     def __str__(self) -> str:
         if not self.undetermined:
@@ -191,22 +158,50 @@ def next_client(
     }
     ranked = sorted(chances, key=lambda pair: -chances[pair])
     likely = [pair for pair in ranked if chances[pair] > EVEN and set(pair) <= set(labels)]
+    gain, expected = float((search.bits * chance).sum()), sum(chances.values())
     weighs = order.mode == "evidence"
+    bound = weighs and not search.outlook.words.any_speaks
     return Proposal(
         labels=labels,
-        expected_gain=float((search.bits * chance).sum()),
+        expected_gain=gain,
         settles=tuple(likely),
         chances=tuple(chances[pair] for pair in likely),
         cannot=tuple(pair for pair, chance in chances.items() if chance < UNLIKELY),
         undetermined=len(chances),
-        expected=round(sum(chances.values()), 2),
+        expected=round(expected, 2),
         reason=reason,
         hard=tuple(order.labels[i] for i in chosen if search.hard[i, i]),
-        single=tuple(order.labels[i] for i in chosen if search.make_hard[i]),
-        at_most=weighs and not search.outlook.words.any_speaks,
-        withheld=tuple(sorted(order.use.withheld)) if weighs else (),
+        kinds=_kinds(search, chosen),
+        expects=(
+            f"{'settles at most' if bound else 'is expected to settle'} {expected:.1f} of "
+            f"{pluralise(len(chances), 'open pair')} ({gain:.2g} bits), if its interventions are "
+            "as strong as those so far, and its rows as many"
+        ),
         more_rows=_more_rows(order) if weighs else "",
     )
+
+
+def _kinds(search: SiteSearch, chosen: IntArray) -> str:
+    """Which interventions a client with these labels should apply; empty if any kind helps."""
+    order = search.order
+    if order.mode == "evidence" and order.use.withheld:
+        return (
+            "The system is not linear: apply hard interventions that shift the mean, and say that "
+            f"they are hard, at a new client or again at {few(sorted(order.use.withheld))}. Others "
+            "settle nothing."
+        )
+    hard, single = (
+        few(order.labels[i] for i in chosen if some[i])
+        for some in (np.diagonal(search.hard), search.make_hard)
+    )
+    if not hard:
+        return ""
+    why = "the expectation counts on it."
+    if single:
+        those = "" if single == hard else f" on {single}"
+        why = f"those so far{those} moved a single direction, which settles nothing about their "
+        why += "ancestors."
+    return f"Make the interventions on {hard} hard, and say so: {why}"
 
 
 class SiteSearch:
@@ -282,10 +277,6 @@ class SiteSearch:
         reason = self._told(sets[best])
         if best + 1 < len(sets):
             reason += f"; {self._told(sets[best + 1])}"
-        elif len(sets[best]) < len(self.able):
-            reason += "; the largest client so far has no more labels than that"
-        else:
-            reason += "; there are no more labels"
         return sets[best], reason
 
     def _told(self, labels: IntArray) -> str:

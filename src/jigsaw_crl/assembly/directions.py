@@ -5,18 +5,17 @@ a user named for it (`Effects.up`); if none is named, in that in which its inter
 site that names none is turned first if the shifts of those that name one went down. Where no shift
 shows, the sign of label i at client k, s_ki, is arbitrary, and only effects that two clients both
 see say how their signs fit together: if k and l both have the effect of j on i, and it is clearly
-not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs they find. With signs as bits
-these are linear equations over {0, 1}. One direction per label may be chosen freely. What the
-equations and these choices leave open is arbitrary: an effect whose sign depends on it has a size
-and no sign (`open_signs`).
+not zero, then `s_ki s_kj s_li s_lj` is the product of the two signs they find: who knows one of
+`s_ki s_kj` and `s_li s_lj` knows the other. One direction per label may be chosen freely. What
+these rules and choices leave open is arbitrary: an effect whose sign depends on it has a size and
+no sign (`open_signs`).
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["ROUNDING", "directions", "open_signs", "precision"]
 
@@ -28,8 +27,6 @@ MOST_OF_PAIR = 8.0
 SETTLES = 4.0
 # Rounding of exact moments.
 ROUNDING = 1e-6
-
-Masks = npt.NDArray[np.object_]
 
 
 def precision(error: FloatArray) -> FloatArray:
@@ -48,9 +45,7 @@ def directions(
     """
     K, p = moved.shape
     sign, has = np.ones((K, p)), ~np.isnan(value)
-    v, weight = np.nan_to_num(value), np.where(has, np.minimum(precision(error), 1e8), 0.0)
-    # The signs of effects that may be zero are noise, which adds up over many pairs.
-    weight = np.where(v**2 * weight > 2 * SETTLES, weight, 0.0)
+    v, weight = np.nan_to_num(value), _clear(value, error)
     here = np.asarray((has | np.swapaxes(has, 1, 2)).any(axis=2))
     belief = np.where(moved, SAME_WAY, 0.0)
     # Clients that say most first: the others follow them.
@@ -74,6 +69,12 @@ def directions(
     against = ((sign < 0) & moved).sum(axis=0) * 2 > moved.sum(axis=0)
     sign[:, against] *= -1.0
     return sign, [(k, j) for k, j in np.argwhere((sign < 0) & moved).tolist()]
+
+
+def _clear(value: FloatArray, error: FloatArray) -> FloatArray:
+    """The weight of every effect, 0 if it may be zero: signs of noise add up over many pairs."""
+    weight, v = np.minimum(precision(error), 1e8), np.nan_to_num(value)
+    return np.where(v**2 * weight > 2 * SETTLES, weight, 0.0)
 
 
 def _agreement(
@@ -104,17 +105,15 @@ def _camps(v: FloatArray, weight: FloatArray, sign: FloatArray, j: int) -> Float
 
 
 def _aligned(J: FloatArray, field: FloatArray) -> FloatArray:
-    """Signs with nearly the best `½ Σ J s s + Σ field s`: the best single changes, two starts."""
-    found = []
-    for sign in (_joined(J, field), np.ones(len(J))):
-        for _ in range(10 * len(J)):
-            gain = -2.0 * sign * (J @ sign + field)
-            best = int(gain.argmax())
-            if not gain[best] > 0:
-                break
-            sign[best] *= -1.0
-        found.append(sign)
-    return max(found, key=lambda s: float(s @ J @ s / 2 + field @ s))
+    """Signs with nearly the best `½ Σ J s s + Σ field s`, by the best single changes."""
+    sign = _joined(J, field)
+    for _ in range(10 * len(J)):
+        gain = -2.0 * sign * (J @ sign + field)
+        best = int(gain.argmax())
+        if not gain[best] > 0:
+            break
+        sign[best] *= -1.0
+    return sign
 
 
 def _joined(J: FloatArray, field: FloatArray) -> FloatArray:
@@ -135,8 +134,8 @@ def _joined(J: FloatArray, field: FloatArray) -> FloatArray:
 
 def open_signs(
     value: FloatArray, error: FloatArray, here: BoolArray, moved: BoolArray
-) -> Masks | None:
-    """What is open about the sign of each client's labels; None if nothing is.
+) -> IntArray | None:
+    """Which signs of each client's labels fit together; None if no sign is open.
 
     Parameters
     ----------
@@ -148,66 +147,45 @@ def open_signs(
     Returns
     -------
     array of int, shape (n_clients, p)
-        Bits, one for each independent sign that is open. The sign of an effect of j on i at client
-        k is determined if the masks of (k, i) and (k, j) are equal, and two clients agree about it
-        if the exclusive or of these masks is the same at both.
+        0 where the sign is determined. The sign of an effect of j on i at client k is determined if
+        the numbers of (k, i) and (k, j) are equal: both signs are open, but not their product.
     """
-    free = np.argwhere(here & ~moved).tolist()
-    if not free:
-        return None
-    bit: Masks = np.zeros(here.shape, dtype=object)
-    for number, (k, i) in enumerate(free):
-        bit[k, i] = 1 << number
-    weight = np.where(np.isnan(value), 0.0, np.minimum(precision(error), 1e8))
-    clear, equations = np.nan_to_num(value) ** 2 * weight, dict[int, int]()
-    for i, j in np.argwhere((clear > SETTLES).sum(axis=0) > 1).tolist():
-        k = int(clear[:, i, j].argmax())
-        both = weight[k, i, j] * weight[:, i, j]
-        both = both / np.maximum(weight[k, i, j] + weight[:, i, j], 1e-300)
-        said = both * np.abs(np.nan_to_num(value[:, i, j] * value[k, i, j]))
-        for other in np.flatnonzero(said > SETTLES).tolist():
-            _add(equations, bit[k, i] ^ bit[k, j] ^ bit[other, i] ^ bit[other, j])
-    oriented = np.asarray((moved & here).any(axis=0))
-    _choose_directions(equations, bit, clear > 2 * SETTLES, here, oriented)
-    for k, i in free:
-        bit[k, i] = _rest(equations, bit[k, i])
-    return bit if bit.any() else None
+    group = np.where(here & ~moved, 1 + np.arange(here.size).reshape(here.shape), 0)
+    clear = np.asarray(_clear(value, error) > 0)
+    _choose_directions(group, clear, here, np.asarray((moved & here).any(axis=0)))
+    shared, before = np.argwhere(clear.sum(axis=0) > 1).tolist(), np.zeros(0)
+    while not np.array_equal(before, group):
+        before = group.copy()
+        for i, j in shared:
+            clients = np.flatnonzero(clear[:, i, j])
+            if (group[clients, i] == group[clients, j]).any():
+                for k in clients:
+                    _join(group[k], i, j)
+    return group if group.any() else None
 
 
 def _choose_directions(
-    equations: dict[int, int], bit: Masks, clear: BoolArray, here: BoolArray, oriented: BoolArray
+    group: IntArray, clear: BoolArray, here: BoolArray, oriented: BoolArray
 ) -> None:
     """Choose one direction for every label that no intervention orients.
 
     The choice makes the signs of effects determined: as many as there are labels to orient, in a
     forest over the labels, whose root is an oriented label or a direction of its own.
     """
-    group = np.where(oriented, -1, np.arange(len(oriented)))
+    tree = np.where(oriented, -1, np.arange(len(oriented)))
     order = np.argsort(-clear.sum(axis=(1, 2)), kind="stable").tolist()
     for k in order:
         for i, j in np.argwhere(clear[k]).tolist():
-            if group[i] != group[j]:
-                _add(equations, bit[k, i] ^ bit[k, j])
-                low, high = sorted((group[i], group[j]))
-                group[group == high] = low
+            if tree[i] != tree[j]:
+                _join(group[k], i, j)
+                _join(tree, i, j)
     for i in range(len(oriented)):
         own = [k for k in order if here[k, i]]
-        if group[i] == i and own:
-            _add(equations, bit[own[0], i])
+        if tree[i] == i and own:
+            group[own[0]][group[own[0]] == group[own[0], i]] = 0
 
 
-def _rest(equations: dict[int, int], bits: int) -> int:
-    """What equations over {0, 1}, by their first bit, leave open of a sum of unknowns."""
-    left = 0
-    while bits:
-        top = bits.bit_length() - 1
-        row = equations.get(top)
-        left |= 1 << top if row is None else 0
-        bits ^= 1 << top if row is None else row
-    return left
-
-
-def _add(equations: dict[int, int], bits: int) -> None:
-    """Add the equation that the sum of these unknowns is known."""
-    if bits := _rest(equations, bits):
-        equations[bits.bit_length() - 1] = bits
+def _join(group: IntArray, i: int, j: int) -> None:
+    """Give the groups of i and j the lower number of the two."""
+    low, high = sorted((group[i], group[j]))
+    group[group == high] = low

@@ -212,15 +212,6 @@ class Falls:
         gone[grid] |= self.decided[grid] & (judged.why == Why.UNSURE)
         return gone, change
 
-    def left(self, size: int | IntArray) -> BoolArray:
-        """Pairs about which something is left without any group of so many clients, (p, p)."""
-        return np.asarray(np.minimum(self.speak, self.n_opening) > size)
-
-    def by(self, change: FloatArray, heard: BoolArray) -> BoolArray:
-        """The decided pairs that fall if log factors change so; unheard pairs have none left."""
-        left = self._judged(change, heard, jointly=True).verdicts
-        return np.asarray(self.decided & (left != self.verdicts))
-
     def rests_on(self) -> npt.NDArray[np.int32]:
         """The number of a client without which a decided pair falls, else `NOBODY`, shape (p, p).
 
@@ -245,7 +236,10 @@ class Falls:
         changes = self.worst(-(-len(self.counting) // 5) if most is None else most)
         out = np.zeros(self.verdicts.shape, dtype=np.int32)
         for size, change in enumerate(changes):
-            out[self.by(change, self.left(size)) & (out == 0)] = size
+            # Of other pairs nothing is left without some group of so many clients.
+            heard = np.minimum(self.speak, self.n_opening) > size
+            left = self._judged(change, heard, jointly=True).verdicts
+            out[self.decided & (left != self.verdicts) & (out == 0)] = size
         return out
 
     def worst(self, most: int) -> FloatArray:

@@ -22,8 +22,9 @@ clients are estimates of one quantity. For each pair:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from scipy.special import chdtrc, chdtri, ndtri
 
 from jigsaw_crl.assembly.directions import ROUNDING, directions, open_signs, precision
 from jigsaw_crl.assembly.panel import Panel, Use
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import INTERVAL, Sizes
 
@@ -59,6 +60,10 @@ _SOFT = (
 )
 # Share of the sites up to which they can be set aside.
 MINORITY = 1 / 3
+
+Places = int | npt.NDArray[Any]
+# Of `Result.effects`, the columns of numbers.
+COLUMNS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +100,12 @@ class PooledEffects:
         """Pairs with an estimate."""
         return np.asarray(~np.isnan(self.estimate))
 
-    @property
-    def low(self) -> FloatArray:
-        """Lower end of the 95 % interval."""
-        return np.asarray(self.estimate - INTERVAL * self.error)
-
-    @property
-    def high(self) -> FloatArray:
-        """Upper end of the 95 % interval."""
-        return np.asarray(self.estimate + INTERVAL * self.error)
+    def at(self, a: Places, d: Places) -> dict[str, FloatArray]:
+        """What is known of some pairs (positions), by the names of `COLUMNS`."""
+        value, error = self.estimate[a, d], self.error[a, d]
+        low, high = value - INTERVAL * error, value + INTERVAL * error
+        found = value, error, low, high, self.sites[a, d], self.heterogeneity[a, d]
+        return dict(zip(COLUMNS, found, strict=True))
 
 
 def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEffects | None:
@@ -145,7 +147,7 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
         again, turned = directions(inside, error, moved & inner, named & inner)
         sign = np.where(outside[:, None], sign, again)
         pairs = sign[:, :, None] * sign[:, None, :]
-    masks = open_signs(inside * pairs, error, hard & ~outside[:, None], moved)
+    groups = open_signs(inside * pairs, error, hard & ~outside[:, None], moved)
     if quantity == "applied":
         value, error, *_ = _tables(panel, use, quantity)
         pairs = np.broadcast_to((sign * first)[:, None, :], value.shape)
@@ -157,8 +159,8 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
     aside |= _pairs_apart(np.where(aside, np.nan, value), error)
     used = np.where(aside, np.nan, value)
     unsure = np.zeros(used.shape[1:], dtype=bool)
-    if masks is not None:
-        used, unsure = _with_one_sign(used, error, masks, of_cause=quantity == "total")
+    if groups is not None:
+        used, unsure = _with_one_sign(used, error, groups, of_cause=quantity == "total")
     estimate, deviation, chance = _combine(used, error)
     estimate, deviation, unsigned = _without_sign(estimate, deviation, unsure)
     turned = turned if quantity == "total" else []
@@ -258,15 +260,15 @@ def _distances(value: FloatArray, error: FloatArray) -> tuple[BoolArray, FloatAr
 
 
 def _with_one_sign(
-    value: FloatArray, error: FloatArray, masks: npt.NDArray[np.object_], *, of_cause: bool
+    value: FloatArray, error: FloatArray, groups: IntArray, *, of_cause: bool
 ) -> tuple[FloatArray, BoolArray]:
     """Effects of clients whose signs fit together, and the pairs whose common sign is open.
 
     Of a pair, the clients whose sign is determined are kept. If there are none, the one with the
     smallest error.
     """
-    has, free = ~np.isnan(value), masks[:, None, :]
-    free = has & ((free ^ masks[:, :, None] if of_cause else free) != 0)
+    has = ~np.isnan(value)
+    free = has & (groups[:, None, :] != (groups[:, :, None] if of_cause else 0))
     unsure = free.any(axis=0) & ~(has & ~free).any(axis=0)
     best = np.where(has, error, np.inf).argmin(axis=0)
     alone = np.arange(len(value))[:, None, None] == best
@@ -336,7 +338,7 @@ def _notes(
     labels: tuple[str, ...],
     names: tuple[str, ...],
     turned: list[tuple[int, int]],
-    apart: Mapping[str, tuple[int, int]],
+    apart: Iterable[str],
     value: FloatArray,
     aside: BoolArray,
     unsigned: FloatArray,
@@ -348,12 +350,8 @@ def _notes(
             f"the intervention on {labels[j]} seems to have moved it the other way at {few(who)} "
             "than at most clients; effects are given in the direction of most clients"
         )
-    for site, (far, pairs) in apart.items():
-        yield (
-            f"{site} stands apart from the other clients in its effects ({far} of "
-            f"{pluralise(pairs, 'effect')} differ by more than two standard errors); none of them "
-            "is used"
-        )
+    for site in apart:
+        yield f"{site} stands apart from the other clients in its effects; none of them is used"
     rest = np.where(aside, np.nan, value)
     for k in np.flatnonzero(aside.any(axis=(1, 2))):
         which = [

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.csgraph import csgraph_from_dense, dijkstra
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
 
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
@@ -26,9 +27,6 @@ from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
 __all__ = ["Contradiction", "Fact", "Facts", "NoProof", "Prover", "Step", "deduce", "say"]
-
-# What a step adds to a proof, as a doubt: a chain of firm facts is better than one that is not.
-STEP = 1e-3
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,6 @@ class Facts:
     # Pairs that are, and are not, ancestors by statement, evidence or `reasons`: not closed.
     base: BoolArray
     denied: BoolArray
-    # Of base facts, from 0 (certain) to 1; proofs have as little of it as possible.
-    doubt: FloatArray
     # Of the base facts that "one of these is an ancestor" implies.
     reasons: dict[tuple[int, int], Reason] = field(default_factory=dict)
 
@@ -148,15 +144,11 @@ class Facts:
         return no
 
     @cached_property
-    def lengths(self) -> FloatArray:
-        """What each base fact adds to a path: `STEP` and its doubt; infinite for other pairs."""
-        return np.where(self.base, STEP + self.doubt, np.inf)
-
-    @cached_property
     def routes(self) -> tuple[FloatArray, npt.NDArray[np.int32]]:
         """Lengths of the shortest paths of base facts, and predecessors on them, shape (p, p)."""
-        graph = csgraph_from_dense(self.lengths, null_value=np.inf)
-        length, previous = dijkstra(graph, return_predecessors=True)
+        length, previous = shortest_path(
+            csr_array(self.base), unweighted=True, return_predecessors=True
+        )
         return length, previous
 
 
@@ -178,7 +170,7 @@ def deduce(evidence: Evidence) -> Facts:
     """
     known, (said, denied) = evidence.panel.known, evidence.counts
     yes, no = (said > 0) | (known == YES), (denied > 0) | (known == NO)
-    facts = Facts(evidence, yes, no, np.zeros(yes.shape))
+    facts = Facts(evidence, yes, no)
     while derived := _resolve(facts):
         base = facts.base.copy()
         base[tuple(zip(*derived, strict=True))] = True
@@ -256,9 +248,8 @@ class Prover:
         # Only these u and v are possible, which keeps the tables small.
         above, below = np.flatnonzero(np.isfinite(up)), np.flatnonzero(np.isfinite(down))
         grid = np.ix_(above, below)
-        denied = np.where(facts.denied[grid], facts.doubt[grid], np.inf)
-        same = np.where(above[:, None] == below, 0.0, np.inf)
-        ways = np.stack((denied, facts.lengths.T[grid], same)) + up[above][:, None] + down[below]
+        reasons = np.stack((facts.denied[grid], facts.base.T[grid], above[:, None] == below))
+        ways = np.where(reasons, up[above][:, None] + down[below], np.inf)
         which, row, column = np.unravel_index(int(ways.argmin()), ways.shape)
         if not np.isfinite(ways[which, row, column]):
             raise NoProof

@@ -47,13 +47,10 @@ class Missed:
     chance : array, shape (p,)
         Probability that a label has ancestors although a client saw one direction only; 0 where no
         client did.
-    share : float
-        Estimated share of misses in the study.
     """
 
     ancestry: FloatArray
     chance: FloatArray
-    share: float
 
     @property
     def leans(self) -> FloatArray:
@@ -167,8 +164,11 @@ class Evidence:
         for k, one in enumerate(claims):
             # Statements stay: what a single direction means is decided where they are made.
             if one.bayes is not None:
-                kept = one.says & ~alike[one.members]
-                claims[k] = replace(one, evidence=one.evidence.where(kept), says=kept)
+                own = alike[one.members]
+                kept = one.says & ~own
+                # What would speak as much for its ancestors does not speak for its descendants.
+                back = np.where(own[:, None] & one.says.T, np.fmax(one.log_factor.T, 0.0), 0.0)
+                claims[k] = replace(one, evidence=one.evidence.where(kept).less(back), says=kept)
         missed = replace(self.missed, ancestry=self.missed.ancestry * ~alike)
         return replace(self, claims=tuple(claims), missed=missed)
 
@@ -190,7 +190,7 @@ class Evidence:
         out = np.zeros((len(self.claims), len(self.labels)), dtype=bool)
         for k, (rows, claims) in enumerate(zip(self.panel.rows, self.claims, strict=True)):
             if self.use.weights[k] > 0:
-                not_hard, _ = self.use.labels_of(self.panel, k)
+                not_hard = self.use.not_hard(self.panel, k)
                 out[k, rows.members] = rows.declared & ~not_hard
                 if claims.bayes is not None:
                     out[k, rows.members] |= _counted(claims.bayes) & ~np.array(claims.bayes.single)
@@ -256,13 +256,13 @@ def _factors(panel: Panel, use: Use, k: int) -> BayesFactors | None:
     rows = panel.rows[k]
     if rows.bayes is None:
         return None
-    not_hard, silent = use.labels_of(panel, k)
+    not_hard = use.not_hard(panel, k)
     bayes = rows.bayes
     if rows.soft is not None and not_hard.any():
         bayes = bayes.where(~(not_hard[:, None] | not_hard), rows.soft)
     if rows.client in use.withheld:
         bayes = bayes.without_ancestry()
-    return bayes.silenced(silent) if silent.any() else bayes
+    return bayes
 
 
 def _missed(panel: Panel, use: Use, factors: list[BayesFactors | None]) -> Missed:
@@ -288,11 +288,11 @@ def _missed(panel: Panel, use: Use, factors: list[BayesFactors | None]) -> Misse
     each = np.logaddexp(with_ancestors, np.log1p(-f)[:, None])
     total = imagined + np.where(both, with_ancestors, each).sum(axis=-1)
     best = np.unravel_index(int(total.argmax()), total.shape)
-    share, chosen, counts = float(mean[best[0]]), f[best[2]], likely[best[0], best[1], 0]
+    chosen, counts = f[best[2]], likely[best[0], best[1], 0]
     has = chosen * np.exp(counts)
     chance = np.where(both, 1.0, has / (has + 1.0 - chosen))
     ancestry = np.where(both, TWO_DIRECTIONS, counts)
-    return Missed(ancestry * (seen > 0), np.where(single > 0, chance, 0.0), share)
+    return Missed(ancestry * (seen > 0), np.where(single > 0, chance, 0.0))
 
 
 def _counted(bayes: BayesFactors) -> BoolArray:

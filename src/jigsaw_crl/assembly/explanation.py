@@ -7,16 +7,17 @@ verify it without trusting the assembly. A pair without a verdict has a reason f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.assembly.bounds import LARGEST_NO, says_nothing, size_in_words
+from jigsaw_crl.assembly.bounds import LARGEST_NO, SD, size_in_words
 from jigsaw_crl.assembly.conclusion import conclude
+from jigsaw_crl.assembly.effects import UNEQUAL
 from jigsaw_crl.assembly.entailment import Fact, NoProof, Prover, Step, say
-from jigsaw_crl.assembly.order import GlobalOrder, Method, Options
+from jigsaw_crl.assembly.order import GlobalOrder, Options
 from jigsaw_crl.assembly.verdict import (
     CERTAIN_NO,
     CERTAIN_YES,
@@ -30,10 +31,10 @@ from jigsaw_crl.assembly.verdict import (
     Why,
 )
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
-from jigsaw_crl.base.text import chance, pluralise, signed
+from jigsaw_crl.base.text import chance, few, pluralise, signed
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["RULES", "Certificate", "TotalEffect", "check_certificate", "explain"]
+__all__ = ["RULES", "Certificate", "check_certificate", "explain"]
 
 
 RULES = {
@@ -46,45 +47,21 @@ RULES = {
         "{client} states that one of {about} is an ancestor of {object}; with {because}, each of "
         "them implies this"
     ),
-    "small": "{bound} are excluded (95 %), and smaller ones do not matter (smallest_effect)",
+    "small": (
+        "effects above {matters} are excluded (95 %, one-sided), and smaller ones do not matter "
+        "(smallest_effect)"
+    ),
     "posterior": (
         "no single statement implies it; {subject} is an ancestor of {object} in {share} of the "
         "sampled orders"
     ),
     "algorithm-3": "by Algorithm 3",
 }
-
-
-@dataclass(frozen=True)
-class TotalEffect:
-    """The effect of one label on another, of all sites together, and its 95 % interval.
-
-    Parameters
-    ----------
-    kind : str
-        "total effect", or where the system is not linear "average effect at this dose".
-    total, standard_error, low, high : float
-        In standard deviations of both labels in the control; at a dose, of the affected one.
-    sites : int
-        Sites that the estimate rests on.
-    set_aside : tuple of str
-        Sites that stand apart from the others and do not count.
-    """
-
-    kind: str
-    total: float
-    standard_error: float
-    low: float
-    high: float
-    sites: int
-    set_aside: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        aside = f"; set aside: {', '.join(self.set_aside)}" if self.set_aside else ""
-        return (
-            f"{signed(self.total)} standard deviations (95 % interval {signed(self.low)} to "
-            f"{signed(self.high)}), from {pluralise(self.sites, 'client')}{aside}"
-        )
+EDGES = {
+    "direct": "Direct part: {size}; there is a direct edge{passes}.",
+    "not direct": "There is no direct edge: an effect, if any, passes through other labels.",
+    "undetermined": "Direct part: {size}; whether there is a direct edge is undetermined{passes}.",
+}
 
 
 @dataclass(frozen=True)
@@ -104,25 +81,27 @@ class Certificate:
     reason : str
         Why the pair is undetermined; empty for other verdicts.
     mode : str
-    seed : int
-    smallest_effect : float or None
-        The size of effect that matters, if the user named one.
+    options : Options
+        How the fragments were assembled.
     bound : float or None
-        The size of effect that the data exclude with 95 %; None where no client measured the pair,
-        for ancestors, and for exact statements.
+        The size of effect that the data exclude with 95 % (one-sided); None where they exclude
+        none, for ancestors, and for exact statements.
     bound_unit : str
         "standard deviations" or "share of the change"; empty without a bound.
-    effect : TotalEffect or None
-        None without hard interventions on both labels, and where the verdict is "not ancestor".
+    effect : mapping or None
+        A row of `Result.effects`, and the clients that are set aside; None where it is not known,
+        and where the verdict is "not ancestor".
+    remarks : tuple of str
+        Sentences about the effect: is it direct, and do the clients agree about it?
     rests_on : str
         The client without which the others would not decide the pair; empty if there is none.
-    asked : int, "fifth" or None
-        How many clients a verdict must rest on.
     witnesses : int
         Size of the smallest group of clients without which the others would not decide the pair; 0
         if a fifth of the clients is too few for that.
-    contested : bool
-        Clients that speak against the verdict would decide the opposite among themselves.
+    contested_by : tuple of str
+        Clients that speak against the verdict, if they would decide the opposite by themselves.
+    decimals : int
+        Of the probability, which its sampled orders can tell.
 
     Examples
     --------
@@ -140,32 +119,15 @@ class Certificate:
     steps: tuple[Step, ...]
     reason: str
     mode: str
-    seed: int = 0
-    smallest_effect: float | None = None
+    options: Options
     bound: float | None = None
     bound_unit: str = ""
-    effect: TotalEffect | None = None
+    effect: Mapping[str, Any] | None = None
+    remarks: tuple[str, ...] = ()
     rests_on: str = ""
     witnesses: int = 0
-    asked: int | Literal["fifth"] | None = None
-    contested: bool = False
-
-    @property
-    def rules(self) -> frozenset[str]:
-        """The rules it uses."""
-        return frozenset(step.rule for step in self.steps)
-
-    @property
-    def excluded(self) -> str:
-        """The effects that the data exclude, in words; empty if they exclude none."""
-        if self.bound is None or says_nothing(self.bound, self.bound_unit):
-            return ""
-        return self._above
-
-    @property
-    def _above(self) -> str:
-        size = 0.0 if self.bound is None else self.bound
-        return f"effects above {size_in_words(size, self.bound_unit, self.descendant)}"
+    contested_by: tuple[str, ...] = ()
+    decimals: int = 3
 
     def __str__(self) -> str:
         head = str(Fact(self.ancestor, self.descendant, self.verdict is not Verdict.NOT_ANCESTOR))
@@ -173,17 +135,18 @@ class Certificate:
             head = f"Whether {head} is undetermined"
         if self.mode == "evidence" and self.probability is not None:
             so = "" if self.verdict is Verdict.ANCESTOR else " that it is"
-            head += f" (probability{so} {chance(self.probability)})"
+            head += f" (probability{so} {chance(self.probability, self.decimals)})"
         if self.reason:
             head += f": {self.reason}"
         lines = [f"{head}."]
         for number, step in enumerate(self.steps, start=1):
             lines.append(f"  {number}. {step.fact}: {self._why(step)}")
         if self.effect is not None:
-            what = self.effect.kind.capitalize()
-            lines.append(f"  {what} of {self.ancestor} on {self.descendant}: {self.effect}.")
-        if self.verdict is Verdict.NOT_ANCESTOR and self.excluded and "small" not in self.rules:
-            lines.append(f"  E{self.excluded[1:]} are excluded (95 %).")
+            lines.append(f"  {_effect_in_words(self.effect, self.ancestor, self.descendant)}.")
+        if self.verdict is Verdict.NOT_ANCESTOR and self.bound is not None:
+            size = size_in_words(self.bound, self.bound_unit, self.descendant)
+            lines.append(f"  Effects above {size} are excluded (95 %, one-sided).")
+        lines += [f"  {remark}" for remark in self.remarks]
         if self.rests_on:
             lines.append(f"  It rests on {self.rests_on}: without it, the others do not decide it.")
         elif self.witnesses > 1:
@@ -191,11 +154,9 @@ class Certificate:
                 f"  It rests on {self.witnesses} clients: without so many, the others might not "
                 "decide it."
             )
-        if self.contested:
-            lines.append(
-                "  It is contested: the clients that say the opposite would decide so among "
-                "themselves."
-            )
+        if self.contested_by:
+            who = ", ".join(self.contested_by)
+            lines.append(f"  It is contested: without the others, {who} would decide the opposite.")
         return "\n".join(lines)
 
     def _why(self, step: Step) -> str:
@@ -216,7 +177,7 @@ class Certificate:
             factor=0.0 if step.log_bayes_factor is None else step.log_bayes_factor,
             # That of the verdict itself stands at the end.
             excludes="" if step is self.steps[-1] else step.excludes,
-            bound=self._above,
+            matters=self.options.smallest_effect,
             share="" if self.probability is None else f"{100 * self.probability:.0f} %",
         )
 
@@ -231,7 +192,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
     table, said = order.table, int(order.verdicts[a, d])
     # Exact mode gives none to undetermined pairs, and Algorithm 3 none at all.
     given = order.mode == "evidence" or (order.mode == "exact" and said != OPEN)
-    bound = np.nan if said == YES else float(table.bounds.value[a, d])
+    bound = float(table.excluded[a, d])
     return Certificate(
         ancestor=order.labels[a],
         descendant=order.labels[d],
@@ -240,33 +201,16 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         steps=() if said == OPEN else _steps(order, a, d, said == YES),
         reason=_why_undetermined(order, a, d) if said == OPEN else "",
         mode=order.mode,
-        seed=order.seed,
-        smallest_effect=order.smallest_effect,
-        asked=order.witnesses,
+        options=order.options,
         bound=None if np.isnan(bound) else bound,
         bound_unit="" if np.isnan(bound) else table.bounds.unit(a, d),
         effect=None if said == NO else _effect(order, a, d),
+        remarks=tuple(_remarks(order, a, d)),
         rests_on=table.resting(a, d),
         witnesses=int(table.witnesses[a, d]),
-        contested=bool(table.contested[a, d]),
+        contested_by=order.said.sides(a, d)[said == YES] if table.contested[a, d] else (),
+        decimals=order.decimals,
     )
-
-
-def _effect(order: GlobalOrder, a: int, d: int) -> TotalEffect | None:
-    """The effect of one label on another, where it is known."""
-    for kind, effects, some in order.known_effects:
-        if some[a, d]:
-            aside = np.flatnonzero(effects.set_aside[:, a, d])
-            return TotalEffect(
-                kind=kind,
-                total=float(effects.estimate[a, d]),
-                standard_error=float(effects.error[a, d]),
-                low=float(effects.low[a, d]),
-                high=float(effects.high[a, d]),
-                sites=int(effects.sites[a, d]),
-                set_aside=tuple(effects.clients[k] for k in aside),
-            )
-    return None
 
 
 def _steps(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
@@ -292,7 +236,7 @@ def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
     excludes = ""
     if rule == "weighed" and not (holds or known or np.isnan(bound)):
         size = size_in_words(float(bound), order.table.bounds.unit(a, d), order.labels[d])
-        excludes = f"; effects above {size} are excluded (95 %)"
+        excludes = f"; effects above {size} are excluded (95 %, one-sided)"
     return Step(
         Fact(order.labels[a], order.labels[d], holds),
         "known" if known else rule,
@@ -303,17 +247,88 @@ def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
     )
 
 
+# -- effects ----------------------------------------------------------------------------------
+
+
+def _effect(order: GlobalOrder, a: int, d: int) -> Mapping[str, Any] | None:
+    """The effect of one label on another, where it is known."""
+    for kind, effects, some in order.known_effects:
+        if some[a, d]:
+            aside = tuple(effects.clients[k] for k in np.flatnonzero(effects.set_aside[:, a, d]))
+            known = {x: None if np.isnan(y) else y.item() for x, y in effects.at(a, d).items()}
+            return {"kind": kind, **known, "set_aside": aside}
+    return None
+
+
+def _effect_in_words(effect: Mapping[str, Any], cause: str, affected: str) -> str:
+    """An effect with its interval, and the clients that it comes from."""
+    size = _with_interval(*(effect[name] for name in ("total", "low", "high")))
+    aside = f"; set aside: {', '.join(effect['set_aside'])}" if effect["set_aside"] else ""
+    return (
+        f"{effect['kind'].capitalize()} of {cause} on {affected}: {size}, "
+        f"from {pluralise(effect['sites'], 'client')}{aside}"
+    )
+
+
+def _with_interval(value: float, low: float, high: float) -> str:
+    """An effect with its interval."""
+    interval = f"95 % interval {signed(low)} to {signed(high)}"
+    return f"{signed(value)} {SD} ({'exact' if low == high else interval})"
+
+
+def _remarks(order: GlobalOrder, a: int, d: int) -> Iterator[str]:
+    """Sentences about the size of an effect, whether it is direct, and whether clients agree."""
+    effects, direct, said = order.effects, order.direct_effects, order.verdicts[a, d]
+    if said == NO and order.mode == "exact":
+        yield "Exact moments exclude an effect of any size."
+    elif said == NO and np.isnan(order.table.bounds.value[a, d]):
+        measured = order.said.pooled.n_clients[a, d] > 0
+        nobody = "gives a bound for" if measured else "measured"
+        yield f"No client {nobody} this pair: no size of effect is excluded by itself."
+    if effects is None or direct is None:
+        return
+    if not effects.known[a, d]:
+        if said != NO and _effect(order, a, d) is None:
+            yield (
+                "The size of its effect is unknown: no client with hard interventions on both "
+                "labels measured it."
+            )
+        return
+    if said == NO:
+        measured = effects.at(a, d)
+        size = _with_interval(*(float(measured[x]) for x in ("total", "low", "high")))
+        yield f"Measured: {size}. It counts as zero, because the verdict is “not ancestor”."
+    else:
+        weight, half = direct.weight[a, d], direct.half[a, d]
+        through = few(direct.through(a, d))
+        passes = f"; a path through {through} is not excluded" if through else ""
+        size = _with_interval(weight, weight - half, weight + half)
+        if signed(weight) == signed(effects.estimate[a, d]):
+            size = "all of it"
+        yield EDGES[direct.verdict(a, d)].format(size=size, passes=passes)
+    if effects.sites[a, d] > 1:
+        p = float(effects.heterogeneity[a, d])
+        agree = "differ, and the interval includes that" if p < UNEQUAL else "agree"
+        by_chance = f"differences as large as theirs have probability {chance(p)} by chance"
+        yield f"The clients {agree}: {by_chance}."
+    if loose := [order.labels[i] for i in (a, d) if not effects.oriented[i]]:
+        yield f"The sign says nothing: no intervention shows which way {_and(loose)} moved."
+
+
 # -- doubt ------------------------------------------------------------------------------------
 
 # Why a pair has no verdict although its evidence or its probability would give one.
 DOUBTS = {
+    Why.UNSURE: "the evidence (log Bayes factor {net}) is too weak for a probability above "
+    f"{CERTAIN_YES} or below {CERTAIN_NO}",
     Why.DISPUTED: "the chains that sample orders disagree on this pair: one alone would decide it, "
     "another would not",
     Why.OPPOSED: "one client clearly says the opposite of what the others say together",
-    Why.FEW: "it would rest on too few clients: {asked} are asked for",
+    Why.FEW: "it would rest on too few clients: at least {asked} are asked for",
     Why.LARGE: 'effects {possible} are possible, and "no" must exclude those above {matters:g}',
-    Why.PRIOR: "the probability is {extreme}; {verdict} needs a log Bayes factor of {least} (here "
-    "{net}), or decided pairs that imply it",
+    Why.PRIOR: "the probability comes from the prior or from other pairs; without decided pairs "
+    f'that imply it, "ancestor" needs a log Bayes factor above {LEAST_FOR:.1f}, "not ancestor" one '
+    f"below -{LEAST_AGAINST:.1f} (here {{net}})",
 }
 
 
@@ -323,45 +338,30 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
         return "Algorithm 3 does not state this relation, and it never denies one"
     seen = order.panel.seen_by(a, d)
     names = ", ".join(order.panel.rows[k].client for k, _, _ in seen)
-    yes, no = order.said.sides(a, d)
-    net = f"{round(float(order.table.evidence[a, d]), 1) + 0.0:+.1f}"  # never -0.0
-    rule = _doubt(order, a, d, net)
-    told = ", ".join(say(who, word) for who, word in ((yes, "yes"), (no, "no")) if who)
+    sides = zip(order.said.sides(a, d), ("yes", "no"), strict=True)
+    told = speak = ", ".join(say(who, word) for who, word in sides if who)
     if not seen:
         told = "no client saw both"
-    elif not told and all(order.panel.rows[k].together[i, j] for k, i, j in seen):
+    elif not speak and all(order.panel.rows[k].together[i, j] for k, i, j in seen):
         told = f"hidden causes join the two at every client that has both ({names})"
-    elif not told:
+    elif not speak:
         told = f"the clients that saw both cannot say: {names}"
-    elif not (yes and no) and order.mode == "evidence" and not rule:
-        told += (
-            f", but not strongly enough for a verdict (log Bayes factor {net}), which needs a "
-            f"probability above {CERTAIN_YES} or below {CERTAIN_NO}"
-        )
-    return f"{told}; {rule}" if rule else told
-
-
-def _doubt(order: GlobalOrder, a: int, d: int, net: str) -> str:
-    """Why the evidence or the probability gives no verdict; empty if there is no more to say."""
-    why = Why(int(order.table.why[a, d]))
-    if order.mode != "evidence" or why not in DOUBTS:
-        return ""
-    bounds, low = order.table.bounds, order.probabilities[a, d] < CERTAIN_NO
-    bound, unit = float(bounds.value[a, d]), bounds.unit(a, d)
+    why, bound = Why(int(order.table.why[a, d])), float(order.table.excluded[a, d])
+    # A file that somebody changed may give an open pair the reason of a verdict.
+    if order.mode == "exact" or why not in DOUBTS or (why == Why.UNSURE and not speak):
+        return told
     possible = "of any size"
-    if not (np.isnan(bound) or says_nothing(bound, unit)):
-        possible = f"up to {size_in_words(bound, unit, order.labels[d])}"
-    fifth = "more than a fifth of those that speak about the pair, and at least two,"
-    few = "low because few pairs are related at all, or because other pairs are likely"
-    return DOUBTS[why].format(
-        asked=fifth if order.witnesses == "fifth" else f"at least {order.witnesses}",
+    if not np.isnan(bound):
+        possible = f"up to {size_in_words(bound, order.table.bounds.unit(a, d), order.labels[d])}"
+    asked, matters = order.options.witnesses, order.options.smallest_effect
+    fifth = "two, and more than a fifth of those that speak about the pair,"
+    doubt = DOUBTS[why].format(
+        net=f"{round(float(order.table.evidence[a, d]), 1) + 0.0:+.1f}",  # never -0.0
         possible=possible,
-        matters=LARGEST_NO if order.smallest_effect is None else order.smallest_effect,
-        extreme=few if low else "high because other pairs are likely",
-        verdict='"not ancestor"' if low else '"ancestor"',
-        least=f"-{LEAST_AGAINST:.1f} or less" if low else f"{LEAST_FOR:.1f} or more",
-        net=net,
+        asked=fifth if asked == "fifth" else asked,
+        matters=LARGEST_NO if matters is None else matters,
     )
+    return f"{told}; {doubt}"
 
 
 # -- checking ---------------------------------------------------------------------------------
@@ -393,13 +393,7 @@ def check_certificate(
     if isinstance(fragments, GlobalOrder):
         order = fragments
     else:
-        method: Method = "paper" if certificate.mode == "paper" else "null-cone"
-        size, asked = certificate.smallest_effect, certificate.asked
-        options = Options(method, certificate.seed, size, knowledge, asked)
-        order = conclude(fragments, options=options).order
-    unknown = {certificate.ancestor, certificate.descendant}.difference(order.labels)
-    if unknown:
-        return f"no fragment has {', '.join(sorted(unknown))}"
+        order = conclude(fragments, options=replace(certificate.options, knowledge=knowledge)).order
     given = asdict(certificate)
     again = asdict(order.explain(certificate.ancestor, certificate.descendant))
     wrong = (name for name in given if not _alike(given[name], again[name]))

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import expit
 
 from jigsaw_crl.assembly.dissent import LEAST_CHANCE
-from jigsaw_crl.assembly.posterior.model import OrderModel
+from jigsaw_crl.assembly.posterior.model import cover_shares
 from jigsaw_crl.assembly.verdict import OPEN, YES, decide, implied
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.pooled import Pooled
@@ -80,7 +80,7 @@ class Outlook:
         """
         settled = np.zeros(self.open.shape)
         for number, truth in enumerate(self.orders):
-            rng = np.random.default_rng([self.order.seed, self.seed, number])
+            rng = np.random.default_rng([self.order.options.seed, self.seed, number])
             told = rng.random(len(pairs[0])) < tells[number]
             a, d = (x[told] for x in pairs)
             both = np.append(a, d), np.append(d, a)
@@ -91,9 +91,8 @@ class Outlook:
     def settled(self, pairs: Pairs, said: Pooled) -> BoolArray:
         """The pairs that are decided once this is said too, shape (p, p)."""
         order, now = self.order, self.order.said.pooled.at(pairs)
-        before, after = (
-            x.log_factor(self._shares, order.said.missed.leans[pairs]) for x in (now, now + said)
-        )
+        shares, leans = cover_shares(order.said.n_scales), order.said.missed.leans[pairs]
+        before, after = (x.log_factor(shares, leans) for x in (now, now + said))
         change = np.zeros(self.open.shape)
         change[pairs] = after - before
         concerned = (change != 0) | (change != 0).T
@@ -106,8 +105,6 @@ class Outlook:
         verdicts = decide(
             np.where(concerned, expit(yes - np.logaddexp(neither, yes.T)), kept),
             np.where(concerned, order.table.evidence + change, sure),
-            room=self._room,
-            size_matters=order.smallest_effect is not None,
             known=order.panel.known,
         ).verdicts
         return np.asarray((verdicts != OPEN) | ((implied(verdicts) != OPEN) & ~self._implied))
@@ -116,18 +113,6 @@ class Outlook:
     def _implied(self) -> BoolArray:
         """The pairs whose answer follows from today's verdicts."""
         return np.asarray(implied(self.order.verdicts) != OPEN)
-
-    @cached_property
-    def _room(self) -> FloatArray | None:
-        """Room for effects; of pairs without a verdict further data may leave less."""
-        if self.order.smallest_effect is None:
-            return None
-        return np.where(self.open, self.order.table.bounds.room(self.order.smallest_effect), 0.0)
-
-    @cached_property
-    def _shares(self) -> list[float]:
-        """Shares of the effect scales among covers, the invisible one last."""
-        return OrderModel(self.order.said).cover_shares(self.order.probabilities)
 
     @cached_property
     def words(self) -> Words:

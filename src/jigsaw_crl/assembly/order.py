@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.bounds import SD, SHARE
+from jigsaw_crl.assembly.bounds import UNITS, effect_bounds
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects, pool_effects
 from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
@@ -20,7 +20,7 @@ from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import PairTable
 from jigsaw_crl.assembly.panel import Panel, Use
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
-from jigsaw_crl.assembly.posterior.model import OrderModel
+from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of
 from jigsaw_crl.assembly.suspicions import is_bent
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Decided, Verdict, Why, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
@@ -108,12 +108,9 @@ class GlobalOrder(ReadOnlyArrays):
         The probabilities, where they are known already: see `probabilities`.
     notes : tuple of str
         Contradictions, distrusted clients, chains that did not agree.
-    seed : int
-    smallest_effect : float or None
-        The size of effect that matters: "not ancestor" then says that none is larger.
+    options : Options
+        How it was assembled; the same options and fragments give the same order.
     convergence : Convergence or None
-    witnesses : int, "fifth" or None
-        How many clients a verdict must rest on; see `assemble`.
 
     Examples
     --------
@@ -135,10 +132,8 @@ class GlobalOrder(ReadOnlyArrays):
     decoded: BoolArray
     chances: FloatArray | None = None
     notes: tuple[str, ...] = ()
-    seed: int = 0
-    smallest_effect: float | None = None
+    options: Options = Options()
     convergence: Convergence | None = None
-    witnesses: Witnesses = None
 
     def __post_init__(self) -> None:
         self._copy_read_only("verdicts", "why", dtype=np.int8)
@@ -158,20 +153,16 @@ class GlobalOrder(ReadOnlyArrays):
         return self.panel.fragments
 
     @property
-    def options(self) -> Options:
-        """How it was assembled; the same options and fragments give the same order."""
-        method, known = self.mode if self.mode == "paper" else "null-cone", self.panel.knowledge
-        return Options(method, self.seed, self.smallest_effect, known, self.witnesses)
-
-    @property
-    def disagreement(self) -> bool:
-        """The clients contradict each other so much that it cannot be told who is right."""
-        return self.use.disagreement
-
-    @property
     def client_weights(self) -> Mapping[str, float]:
         """Trust per client, from 0 (ignored) to 1."""
         return dict(zip(self.panel.clients, self.use.weights.tolist(), strict=True))
+
+    @property
+    def decimals(self) -> int:
+        """Decimals of a probability that sampled orders can tell, from three draws of all on."""
+        ran = self.convergence
+        draws = 0 if ran is None else ran.chains * ran.sweeps
+        return int(np.clip(np.log10(draws / 3.0), 1, 3)) if draws else 3
 
     def verdict(self, ancestor: str, descendant: str) -> Verdict:
         """Is `ancestor` an ancestor of `descendant`?"""
@@ -208,7 +199,7 @@ class GlobalOrder(ReadOnlyArrays):
         """
         guess = self.decoded & ~self.decoded.T
         if self.mode == "exact" and self.undetermined():
-            guess = decode(self.probabilities, np.random.default_rng(self.seed))
+            guess = decode(self.probabilities, np.random.default_rng(self.options.seed))
         return PartialOrder.from_matrix(self.labels, guess)
 
     def hasse(self) -> nx.DiGraph[str]:
@@ -246,7 +237,7 @@ class GlobalOrder(ReadOnlyArrays):
         table = self.table
         a, d = np.nonzero(~np.eye(len(self), dtype=bool))
         names = np.array(self.labels, dtype=object)
-        bound, in_sd = table.excluded[a, d], table.bounds.in_sd[a, d]
+        bound, units = table.excluded[a, d], np.array(UNITS)[table.bounds.units[a, d]]
         return pd.DataFrame(
             {
                 "ancestor": names[a],
@@ -256,7 +247,7 @@ class GlobalOrder(ReadOnlyArrays):
                 "supporting": table.yes[a, d],
                 "contradicting": table.no[a, d],
                 "excludes_above": bound,
-                "excludes_unit": np.where(np.isnan(bound), "", np.where(in_sd, SD, SHARE)),
+                "excludes_unit": np.where(np.isnan(bound), "", units),
                 "agreement": table.agreement[a, d],
                 "rests_on": np.array([*table.clients, ""], dtype=object)[table.rests_on[a, d]],
                 "witnesses": table.witnesses[a, d],
@@ -297,10 +288,11 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def table(self) -> PairTable:
         """Everything that is known about every pair."""
-        said, P, log_factor = self.said, self.probabilities, None
-        if self.mode == "evidence":
-            log_factor = OrderModel(said).log_factor(P)
-        return PairTable.of(said, self.effects, P, Decided(self.verdicts, self.why), log_factor)
+        said, P, decided = self.said, self.probabilities, Decided(self.verdicts, self.why)
+        if self.mode != "evidence":
+            return PairTable.of(said, self.effects, P, decided)
+        bounds = effect_bounds(said, self.effects, self.applied_effects if self.is_bent else None)
+        return PairTable.of(said, self.effects, P, decided, log_factors(said, P), bounds)
 
     @cached_property
     def facts(self) -> Facts:
@@ -310,8 +302,7 @@ class GlobalOrder(ReadOnlyArrays):
         known = self.table.why == Why.KNOWN
         own = (self.table.why == Why.EVIDENCE) & ~np.eye(len(self.labels), dtype=bool) | known
         yes, no = ((self.verdicts == said) & own for said in (YES, NO))
-        doubt = np.where(known, 0.0, np.exp(-np.abs(self.table.evidence)))
-        return Facts(self.said, yes, no, doubt)
+        return Facts(self.said, yes, no)
 
     @cached_property
     def probabilities(self) -> FloatArray:
@@ -396,8 +387,8 @@ class GlobalOrder(ReadOnlyArrays):
     def posterior(self) -> Posterior:
         """The orders that are possible, as probable as the probabilities say."""
         if self.mode == "evidence":
-            return OrderModel(self.said).sample(np.random.default_rng([self.seed, 1]))
-        rng = np.random.default_rng(self.seed)
+            return posterior_of(self.said, np.random.default_rng([self.options.seed, 1]))
+        rng = np.random.default_rng(self.options.seed)
         if self.mode == "paper":
             # Algorithm 3 denies nothing, and does not hear "one of these is an ancestor".
             return entailed(self.verdicts == YES, np.zeros_like(self.decoded), (), rng)
@@ -406,7 +397,7 @@ class GlobalOrder(ReadOnlyArrays):
 
     def sample(self, n: int, *, seed: int = 0) -> list[BoolArray]:
         """`n` orders drawn from what the probabilities state, as matrices over `labels`."""
-        return self.posterior.sample(n, seed=[self.seed, seed])
+        return self.posterior.sample(n, seed=[self.options.seed, seed])
 
     # -- names ----------------------------------------------------------------------------------
 

@@ -13,18 +13,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from jigsaw_crl.assembly.bounds import WHOLE, Bounds, effect_bounds
+from jigsaw_crl.assembly.bounds import Bounds
 from jigsaw_crl.assembly.dissent import NOBODY, Falls, contested, sites_differ
 from jigsaw_crl.assembly.effects import PooledEffects
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.verdict import OPEN, SURE, YES, Decided, Why
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.frozen import ReadOnlyArrays
 
 __all__ = ["PairTable"]
 
 
 @dataclass(frozen=True, eq=False)
-class PairTable:
+class PairTable(ReadOnlyArrays):
     """One entry for every ordered pair, rows the ancestor, columns the descendant, shape (p, p)."""
 
     clients: tuple[str, ...]
@@ -48,13 +49,6 @@ class PairTable:
     # Clients that speak against the verdict would decide the opposite among themselves.
     contested: BoolArray
 
-    def __post_init__(self) -> None:
-        for name, value in self.__dict__.items():
-            if isinstance(value, np.ndarray):
-                own = value.copy()
-                own.flags.writeable = False
-                object.__setattr__(self, name, own)
-
     @classmethod
     def of(
         cls,
@@ -65,13 +59,14 @@ class PairTable:
         log_factor: FloatArray | None = None,
         bounds: Bounds | None = None,
     ) -> PairTable:
-        """The table of verdicts; without `log_factor` they follow from statements."""
+        """The table of verdicts; without evidence and bounds they follow from statements."""
         verdicts, (yes, no) = decided.verdicts, evidence.counts
         differ, against = np.full(verdicts.shape, np.nan), np.zeros(verdicts.shape, dtype=bool)
         resting, witnesses = (np.full(verdicts.shape, x, dtype=np.int32) for x in (NOBODY, 0))
-        if log_factor is None:
+        if log_factor is None or bounds is None:
             log_factor = np.where(verdicts == YES, np.inf, np.where(verdicts == OPEN, 0.0, -np.inf))
-            bounds = Bounds(differ, against if effects is None else effects.known, no > 0)
+            in_sd = against if effects is None else effects.known
+            bounds = Bounds(differ, in_sd.astype(np.intp), no > 0)
         else:
             falls = Falls(evidence, probability, log_factor, verdicts)
             # What a bound decides rests on nobody's evidence.
@@ -87,7 +82,7 @@ class PairTable:
             evidence=log_factor,
             yes=yes,
             no=no,
-            bounds=effect_bounds(evidence, effects) if bounds is None else bounds,
+            bounds=bounds,
             differ=differ,
             rests_on=resting,
             witnesses=witnesses,
@@ -104,14 +99,8 @@ class PairTable:
 
     @cached_property
     def excluded(self) -> FloatArray:
-        """The size of effect that the data exclude, where it says something.
-
-        NaN for ancestors, where nobody measured the pair, and for a share of all that changed.
-        """
-        value, in_sd = self.bounds.value, self.bounds.in_sd
-        with np.errstate(invalid="ignore"):
-            hidden = (self.verdict == YES) | (~in_sd & (value > WHOLE))
-        return np.where(hidden, np.nan, value)
+        """The size of effect that the data exclude; NaN where they exclude none."""
+        return np.where(self.verdict == YES, np.nan, self.bounds.excluded)
 
     def resting(self, a: int, d: int) -> str:
         """The client that a verdict rests on; empty if there is none."""

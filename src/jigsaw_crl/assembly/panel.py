@@ -17,8 +17,6 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import block_array, coo_array
-from scipy.sparse.csgraph import connected_components
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.errors import InputError
@@ -26,7 +24,7 @@ from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
-__all__ = ["DISAGREEMENT", "FIRST_RATE", "Panel", "Rows", "Use", "check_size", "read_fragments"]
+__all__ = ["DISAGREEMENT", "Panel", "Rows", "Use", "check_size", "read_fragments"]
 
 # With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
 # p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
@@ -186,17 +184,11 @@ def read_fragments(
 def check_size(panel: Panel) -> None:
     """Refuse more labels than orders are sampled of, and say what to do."""
     p = len(panel.labels)
-    if p <= MOST_LABELS:
-        return
-    member = coo_array(panel.where >= 0, dtype=np.int8)
-    n_groups, _ = connected_components(block_array([[None, member], [member.T, None]]))
-    groups = f"They fall into {n_groups} groups that share no label: assemble each on its own."
-    raise InputError(
-        f"there are {p:,} labels, and orders of {MOST_LABELS:,} at most are sampled",
-        groups
-        if n_groups > 1
-        else "Leave labels out, or assemble parts of the study on their own.",
-    )
+    if p > MOST_LABELS:
+        raise InputError(
+            f"there are {p:,} labels, and orders of {MOST_LABELS:,} at most are sampled",
+            "Leave labels out, or assemble groups of clients that share no label on their own.",
+        )
 
 
 def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:
@@ -220,10 +212,12 @@ def _from_blocks(fragment: Fragment) -> npt.NDArray[np.int8]:
 
 # -- use ------------------------------------------------------------------------------------------
 
-# Error rate of statements that come without one of their own, until the study tells.
-FIRST_RATE = 0.02
 # From about a third of the clients on, collusion can no longer be told from consensus.
 DISAGREEMENT = 0.3
+
+
+# Error rate of statements that come without one of their own, until the study tells.
+FIRST_RATE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,8 +230,6 @@ class Use:
     rate: float = FIRST_RATE
     # Labels whose interventions are not believed to be hard.
     soft: frozenset[str] = frozenset()
-    # Client and label: what the client says about pairs of this label does not count.
-    silent: frozenset[tuple[str, str]] = frozenset()
     # Clients from which nothing is concluded about ancestors, as when the system is not linear.
     withheld: frozenset[str] = frozenset()
     # Clients that sent the same evidence. The first of a group counts, the others do not.
@@ -275,11 +267,6 @@ class Use:
         """So many clients contradict the rest that it cannot be told who is right."""
         return len(self.distrusted) >= DISAGREEMENT * len(self.weights)
 
-    def labels_of(self, panel: Panel, k: int) -> tuple[BoolArray, BoolArray]:
-        """Of client k: labels that are not believed hard, and labels about which it is silent."""
-        names = [panel.labels[i] for i in panel.rows[k].members]
-        silent = {label for client, label in self.silent if client == panel.rows[k].client}
-        return (
-            np.array([name in self.soft for name in names]),
-            np.array([name in silent for name in names]),
-        )
+    def not_hard(self, panel: Panel, k: int) -> BoolArray:
+        """Labels of client k that are not believed hard."""
+        return np.array([panel.labels[i] in self.soft for i in panel.rows[k].members])

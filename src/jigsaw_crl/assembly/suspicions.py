@@ -9,13 +9,10 @@ make it a copy of none: most numbers of *both* must be equal, and every two clie
 Which of a group counts is decided by the other clients (`weigh_clients`).
 
 In a linear system the line of a target with a single direction is orthogonal to the lines of all
-other targets (T2), up to what a second direction that was missed may tilt it. A client names the
-labels whose lines lean further in its findings (`leaning-lines`). That happens in linear systems
-too, and then the same label leans at many clients. So labels are counted, not clients: if more of a
-study's labels lean than chance explains, the model does not fit. If the features of most clients
-have light tails (`light-tails`), as saturation makes them, and most have such lines or regimes that
-move more directions than one target explains, that says the same. A few sites that claim leaning
-lines must not silence all others: the fifth of the clients that name most labels is not counted.
+other targets (T2), up to what a second direction that was missed may tilt it. A client names lines
+that lean further in its findings (`leaning-lines`); that happens in linear systems too. If the
+features of most clients have light tails (`light-tails`), as saturation makes them, and most have
+such lines or regimes that move more directions than one target explains, the model does not fit.
 """
 
 from __future__ import annotations
@@ -27,7 +24,6 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, triu
-from scipy.special import bdtrc
 
 from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import FloatArray
@@ -62,7 +58,7 @@ def find_copies(panel: Panel) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(group) for group in groups if len(group) > 1)
 
 
-def _equal(panel: Panel) -> list[tuple[int, int]]:
+def _equal(panel: Panel) -> set[tuple[int, int]]:
     """Pairs of clients with most numbers equal, and enough of them different from each other."""
     said = [_numbers(panel, k) for k in range(len(panel.rows))]
     count = np.array([len(numbers) for numbers in said])
@@ -72,11 +68,11 @@ def _equal(panel: Panel) -> list[tuple[int, int]]:
     same = triu(tells @ tells.T, 1)
     most = 2 * same.data > np.maximum(count[same.row], count[same.col])
     pairs = zip(same.row[most].tolist(), same.col[most].tolist(), strict=True)
-    return [
+    return {
         (j, k)
         for j, k in pairs
         if len(np.unique(np.intersect1d(said[j], said[k]).imag)) >= LEAST_EQUAL
-    ]
+    }
 
 
 def _near(panel: Panel) -> list[tuple[int, int]]:
@@ -109,18 +105,10 @@ def _numbers(panel: Panel, k: int) -> npt.NDArray[np.complex128]:
 
 # -- linearity ------------------------------------------------------------------------------------
 
-LEANING = "leaning-lines"
 # The finding of a client that was read without linearity.
 BENT = "nonlinear-response"
-# What else contradicts a linear system where the features of most clients have light tails.
-LIGHT, MORE_THAN_ONE = "light-tails", "unclear-regime"
-# Regimes with a second target bend the lines of others too.
-SECOND = {"off-target", "several-targets"}
-# Share of labels whose lines lean at some client of a sound study, and the chance of a false
-# verdict about a study.
-SOUND, FALSE_ALARM = 0.04, 5e-3
-# Share of the clients whose word is not enough.
-MINORITY = 5
+# What contradicts a linear system where the features of most clients have light tails.
+LIGHT, CURVED = "light-tails", {"leaning-lines", "unclear-regime"}
 
 
 def is_bent(fragment: Fragment) -> bool:
@@ -129,22 +117,8 @@ def is_bent(fragment: Fragment) -> bool:
 
 
 def clients_against_linearity(fragments: Sequence[Fragment]) -> tuple[str, ...]:
-    """The clients that contradict a linear system, if they are more than chance explains."""
-    tested = [f for f in fragments if f.bayes is not None]
-    checks = {f.client: {finding.check for finding in f.findings} for f in tested}
+    """The clients that contradict a linear system, if most of them do."""
+    checks = {f.client: {x.check for x in f.findings} for f in fragments if f.bayes is not None}
     light = sum(LIGHT in found for found in checks.values())
-    both = [name for name, found in checks.items() if found & {LEANING, MORE_THAN_ONE}]
-    if len(both) > 1 and 2 * min(light, len(both)) > len(tested):
-        return tuple(both)
-    lean = {
-        f.client: {x.regime for x in f.findings if x.check == LEANING}
-        for f in tested
-        if not checks[f.client] & SECOND
-    }
-    ranked = sorted(lean, key=lambda name: len(lean[name]))
-    trusted = ranked[: len(ranked) - len(tested) // MINORITY]
-    labels = {label for f in tested for label in f.labels}
-    leaning = set[str | None]().union(*(lean[name] for name in trusted))
-    if len(leaning) < 2 or bdtrc(len(leaning) - 1, len(labels), SOUND) > FALSE_ALARM:
-        return ()
-    return tuple(name for name, found in checks.items() if LEANING in found)
+    curved = tuple(name for name, found in checks.items() if found & CURVED)
+    return curved if len(curved) > 1 and 2 * min(light, len(curved)) > len(checks) else ()

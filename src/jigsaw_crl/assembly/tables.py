@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jigsaw_crl.assembly.effects import PooledEffects
+from jigsaw_crl.assembly.effects import COLUMNS, PooledEffects
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, VERDICTS
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import few
 from jigsaw_crl.evidence.effects import INTERVAL
 
 if TYPE_CHECKING:
@@ -49,24 +48,19 @@ def effects_frame(
     """One row for each of some ordered pairs: see `Result.effects`."""
     import pandas as pd  # here for start-up time
 
-    eye, none = np.eye(len(order), dtype=bool), np.zeros((len(order),) * 2)
-    a, d = np.nonzero(some & ~eye if some is not None else none)
+    off = ~np.eye(len(order), dtype=bool)
+    a, d = np.nonzero(some & off if some is not None else ~off & off)
     names, codes = np.array(order.labels, dtype=object), order.verdicts[a, d]
-
-    def of(name: str) -> FloatArray:
-        return np.asarray(getattr(effects, name, none)[a, d])
-
-    total = np.where(codes == NO, 0.0, of("estimate"))
+    known = dict.fromkeys(COLUMNS, np.empty(0)) if effects is None else effects.at(a, d)
+    total = np.where(codes == NO, 0.0, known["total"])
+    outside = {"low": np.minimum(known["low"], total), "high": np.maximum(known["high"], total)}
     return pd.DataFrame(
         {
             "cause": names[a],
             "effect": names[d],
+            **known,
             "total": total,
-            "standard_error": of("error"),
-            "low": np.minimum(of("low"), total),
-            "high": np.maximum(of("high"), total),
-            "sites": of("sites"),
-            "heterogeneity_p": of("heterogeneity"),
+            **outside,
             "verdict": [str(VERDICTS[int(code)]) for code in codes],
             "kind": kind,
         }
@@ -80,17 +74,17 @@ def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFr
     effects = effects_of(order)
     a, d = order.indices(cause, effect)
     value, error = effects.by_site[:, a, d], effects.site_error[:, a, d]
-    has = ~np.isnan(value)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
-            "site": np.array(effects.clients, dtype=object)[has],
-            "total": value[has],
-            "standard_error": error[has],
-            "low": (value - INTERVAL * error)[has],
-            "high": (value + INTERVAL * error)[has],
-            "set_aside": effects.set_aside[has, a, d],
+            "site": effects.clients,
+            "total": value,
+            "standard_error": error,
+            "low": value - INTERVAL * error,
+            "high": value + INTERVAL * error,
+            "set_aside": effects.set_aside[:, a, d],
         }
     )
+    return frame[frame["total"].notna()].reset_index(drop=True)
 
 
 def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
@@ -142,17 +136,12 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
         others = np.arange(p) != j
         if size == 0.0:
             continue  # nothing is pushed, and nothing is held either
-        if effects is None or not effects.known[j, others].any():
+        dose = float(effects.estimate[j, j]) if at_dose and effects is not None else size
+        if effects is None or np.isnan(dose) or not effects.known[j, others].any():
             raise InputError(
                 f"no effect of {label!r} is known",
                 "An effect needs a hard intervention on the cause and on the affected label at one "
                 "site; where the system is not linear, it must shift the mean.",
-            )
-        dose = float(effects.estimate[j, j]) if at_dose else size
-        if np.isnan(dose):
-            raise InputError(
-                f"the dose of the intervention on {label!r} is not known",
-                "An effect that depends on the dose needs an intervention that shifts the mean.",
             )
         if abs(size - dose) > SAME_DOSE * abs(dose):
             raise InputError(
@@ -160,15 +149,13 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
                 "deviations",
                 f"Pass {label}={dose:+.2f}; what another amount does is not known.",
             )
-        # What an intervention did at its dose is not scaled.
-        scale = 1.0 if at_dose else size
-        no, estimate = order.verdicts[j] == NO, effects.estimate[j]
-        # A pair that is not measured and not excluded is undetermined: NaN stays NaN.
-        value = np.where(no, 0.0, estimate)
-        measured = np.where(no, np.nan_to_num(estimate), estimate)
-        error = np.where(no & ~effects.known[j], 0.0, effects.error[j])
-        change[others] += scale * value[others]
-        middle[others] += scale * measured[others]
+        # What an intervention did at its dose is not scaled. A pair that is not measured and not
+        # excluded is undetermined: NaN stays NaN.
+        scale, no = 1.0 if at_dose else size, order.verdicts[j] == NO
+        both = effects.estimate[j], effects.error[j]
+        total, error = (np.where(no, np.nan_to_num(x), x) for x in both)
+        change[others] += scale * np.where(no, 0.0, total)[others]
+        middle[others] += scale * total[others]
         variance[others] += (scale * error[others]) ** 2
         change[j] += size
         middle[j] += size
@@ -185,15 +172,11 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
 
 def effects_of(order: GlobalOrder) -> PooledEffects:
     """The effects of an order; refused without hard interventions."""
-    if order.effects is None and order.is_bent:
-        raise InputError(
-            "the system is not linear, so effects depend on the dose",
-            "Result.effects and Result.applied_effects have what each intervention did.",
-        )
     if order.effects is None:
         raise InputError(
-            "there are no effects: no intervention is said to be hard",
-            'If the interventions are, pass interventions="hard"; the labels are '
-            f"{few(order.labels)}.",
+            "there are no total effects: no intervention is said to be hard, or slopes depend on "
+            "the dose",
+            'If interventions on some labels are hard, pass interventions="hard". In a system that '
+            "is not linear, Result.applied_effects has what each of them did.",
         )
     return order.effects

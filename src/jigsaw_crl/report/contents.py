@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from math import log10
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,17 +16,15 @@ from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.entailment import Fact
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, YES, Verdict
 from jigsaw_crl.base.findings import Finding, most_severe_first
-from jigsaw_crl.base.text import chance, pluralise
+from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.report.drawing import draw_graph, draw_piece
 from jigsaw_crl.result.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["describe", "likely_right", "relation_no_client_states"]
+__all__ = ["decided_across_clients", "describe", "likely_right"]
 
-# Directions of a client's spectrum that are shown.
-BARS = 48
 # Pairs that a remark shows.
 MOST_SHOWN = 4
 # Sites, labels and sensors that are drawn; `result.loadings` has them all.
@@ -71,7 +67,7 @@ def _news(order: GlobalOrder) -> Remark:
     decided, every = n["ancestor"] + n["not ancestor"], sum(n.values())
     who = pluralise(len(order.fragments), "client decides", "clients together decide")
     text = f"{who} {f'{decided:,}' if decided else 'none'} of {every:,} ordered pairs of labels."
-    pair = relation_no_client_states(order)
+    pair = decided_across_clients(order)
     about = [] if pair is None else [(*pair, f"{_stated(order, *pair)}, though no client has both")]
     return text, about
 
@@ -81,7 +77,7 @@ def _stated(order: GlobalOrder, ancestor: str, descendant: str) -> Fact:
     return Fact(ancestor, descendant, order.verdict(ancestor, descendant) is Verdict.ANCESTOR)
 
 
-def relation_no_client_states(order: GlobalOrder) -> tuple[str, str] | None:
+def decided_across_clients(order: GlobalOrder) -> tuple[str, str] | None:
     """A decided pair of which no client has both labels, an ancestor pair if there is one."""
     has = (order.panel.where >= 0).astype(np.float32)
     apart = has.T @ has == 0
@@ -91,23 +87,19 @@ def relation_no_client_states(order: GlobalOrder) -> tuple[str, str] | None:
     return None
 
 
-def _many(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
-
-
 def _remarks(order: GlobalOrder) -> list[Remark]:
     """What to know about the verdicts: open, contested, resting on one client; convergence."""
     found: list[Remark] = []
     if opened := order.undetermined():
         found.append(_about_open(order, opened))
     if contested := sorted(order.contested):
-        many = _many(len(contested), "verdict is", "verdicts are")
+        many = pluralise(len(contested), "verdict is", "verdicts are")
         text = f"{many} contested: clients that say the opposite would decide so on their own."
         text += " Among them:" if len(contested) > MOST_SHOWN else ""
         shown = [(a, d, str(_stated(order, a, d))) for a, d in contested[:MOST_SHOWN]]
         found.append((text, shown))
     if order.rests_on:
-        many = _many(len(order.rests_on), "verdict rests", "verdicts rest")
+        many = pluralise(len(order.rests_on), "verdict rests", "verdicts rest")
         found.append((f"{many} on a single client: without it, the others would not decide.", []))
     told = "" if order.convergence is None else str(order.convergence)
     # Chains that do not agree are a note of the order.
@@ -118,7 +110,7 @@ def _remarks(order: GlobalOrder) -> list[Remark]:
 
 def _about_open(order: GlobalOrder, opened: frozenset[tuple[str, str]]) -> Remark:
     """How many pairs are undetermined, why, and which of them are the most probable."""
-    text = _many(len(opened), "pair is", "pairs are") + " undetermined"
+    text = pluralise(len(opened), "pair is", "pairs are") + " undetermined"
     if order.mode == "paper":
         return f"{text}: Algorithm 3 does not state them, and never denies one.", []
     text += f": the clients' data do not settle {'it' if len(opened) == 1 else 'them'}"
@@ -126,7 +118,10 @@ def _about_open(order: GlobalOrder, opened: frozenset[tuple[str, str]]) -> Remar
         text += f"; on {disputed:,} of them the chains that sample orders disagree"
     likely = {pair: p for pair in opened if (p := order.probability(*pair)) > CERTAIN_NO}
     ranked = sorted(likely, key=lambda pair: (-likely[pair], pair))[:MOST_SHOWN]
-    shown = [(a, d, f"is {a} an ancestor of {d}? {chance(likely[a, d])}") for a, d in ranked]
+    shown = [
+        (a, d, f"is {a} an ancestor of {d}? {chance(likely[a, d], order.decimals)}")
+        for a, d in ranked
+    ]
     return f"{text}.{' The most probable:' if shown and len(opened) > 1 else ''}", shown
 
 
@@ -140,32 +135,32 @@ def likely_right(order: GlobalOrder) -> str:
     if order.mode != "evidence" or order.is_bent or not rows or not (order.verdicts >= 0).any():
         return ""
     kind = "soft" if order.effects is None else "hard"
-    have = log10(max(median(rows), 1)), log10(len(order.fragments))
-    known = [line for line in _simulations() if line["kind"] == kind]
-
-    def distance(line: dict[str, str]) -> float:
-        there = log10(int(line["rows"])), log10(int(line["clients"]))
-        return abs(there[0] - have[0]) + abs(there[1] - have[1])
+    known = _simulations()
+    known = known[known["kind"] == kind]
+    clients, size = len(order.fragments), median(rows)
+    far = np.abs(np.log10(known["clients"] / clients)) + np.abs(np.log10(known["rows"] / size))
+    like = known[far == far.min()]
 
     def right(column: str) -> str:
-        text = f"{100 - fmean(float(line[column]) for line in like):.1f}"
+        text = f"{100 - like[column].mean():.1f}"
         return ("> 99.9 %" if text == "100.0" else f"{text} %").replace(" ", "\N{NO-BREAK SPACE}")
 
-    nearest = min(known, key=distance)
-    like = [line for line in known if all(line[x] == nearest[x] for x in ("clients", "rows"))]
-    clients, size = int(nearest["clients"]), int(nearest["rows"])
+    there = pluralise(int(like["clients"].iloc[0]), "client")
     return (
-        f"In simulations like this study ({kind} interventions, {pluralise(clients, 'client')}, "
-        f"{size:,} rows per regime) {right('wrong_yes')} of “ancestor” and {right('wrong_no')} of "
+        f"The nearest simulated studies have {kind} interventions, {there} and "
+        f"{like['rows'].iloc[0]:,} rows per regime (this one: {pluralise(clients, 'client')}, "
+        f"{size:,.0f} rows); there, {right('wrong_yes')} of “ancestor” and {right('wrong_no')} of "
         "“not ancestor” verdicts were right."
     )
 
 
 @cache
-def _simulations() -> list[dict[str, str]]:
+def _simulations() -> pd.DataFrame:
     """The lines of the calibration page."""
-    text = (files("jigsaw_crl.report") / "simulations.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    import pandas as pd  # here for start-up time
+
+    with (files("jigsaw_crl.report") / "simulations.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#")
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -206,7 +201,7 @@ def _piece(result: Result, k: int) -> dict[str, Any]:
 
     Its fragment and picture; `alone`, the decided pairs that no other client states; `says`, the
     number of pairs on which it says yes, no, or nothing; `against`, those on which it contradicts
-    the verdict; `bars`, its spectrum on a log scale, and whether a direction carries a latent.
+    the verdict.
     """
     order, claims = result.order, result.order.said.claims[k]
     fragment, names = result.fragments[claims.client], [order.labels[i] for i in claims.members]
@@ -220,12 +215,6 @@ def _piece(result: Result, k: int) -> dict[str, Any]:
         for i, j in np.argwhere(agrees[is_yes] & (count == 1))
     ]
     against = ((stance > 0) & (said == NO)) | ((stance < 0) & (said == YES))
-    spectrum = (result.provenance.get("spectra") or {}).get(claims.client)
-    bars = []
-    if spectrum:
-        values = np.array(spectrum["eigenvalues"][:BARS], dtype=np.float64)
-        heights = np.log10(np.maximum(values, values[0] * 1e-6) / values[0]) / 6 + 1
-        bars = [(float(h), i < spectrum["n_latent"]) for i, h in enumerate(heights)]
     return {
         "fragment": fragment,
         "picture": draw_piece(fragment, {(names[i], names[j]) for i, j in np.argwhere(stance > 0)}),
@@ -236,7 +225,6 @@ def _piece(result: Result, k: int) -> dict[str, Any]:
             "nothing": int((stance == 0).sum()) - len(names),
         },
         "against": int(against.sum()),
-        "bars": bars,
     }
 
 
@@ -251,15 +239,14 @@ def _sensors(site: str, frame: pd.DataFrame) -> dict[str, Any]:
     frame = frame[frame["label"].isin(labels)]
     sensors = list(frame.groupby("sensor", sort=False)["share"].max().nlargest(MOST_SENSORS).index)
     cells, rows = [], {}
-    columns = ["label", "sensor", "response", "unit", "per", "share", "up"]
-    for label, sensor, response, unit, per, share, up in frame[columns].to_numpy().tolist():
-        rises = response > 0
+    for x in frame.to_dict("records"):
+        label, sensor, rises, share = x["label"], x["sensor"], x["response"] > 0, x["share"]
         if sensor in sensors:
             place = sensors.index(sensor), labels.index(label), min(share, 1.0)
             cells.append((*place, rises, f"{share:.0%} of {sensor} comes from {label}"))
-        if up or label not in rows:
-            size = f"{abs(response):.2f} {unit}".strip() + f" per {per}"
-            named = f"{sensor} (named by you)" if up else sensor
+        if x["up"] or label not in rows:
+            size = f"{abs(x['response']):.2f} {x['unit']}".strip() + f" per {x['per']}"
+            named = f"{sensor} (named by you)" if x["up"] else sensor
             rows[label] = (label, named, "rises" if rises else "falls", size, f"{share:.0%}")
     found = {"labels": labels, "sensors": sensors, "cells": cells, "rows": list(rows.values())}
     return {"site": site, **found}
@@ -267,12 +254,17 @@ def _sensors(site: str, frame: pd.DataFrame) -> dict[str, Any]:
 
 def _provenance(result: Result) -> list[tuple[str, str]]:
     """Pairs of name and value for the table of provenance."""
-    given = {name: value for name, value in result.provenance.items() if name != "spectra"}
+    given = dict(result.provenance)
     made = given.pop("version", None), given.pop("versions", {})
     given["versions"] = {"jigsaw-crl": made[0], **made[1]}
-    sizes = given.pop("n_samples", None) or {f.client: f.n_samples for f in result.order.fragments}
+    # The table of clients has the numbers of rows.
+    given.pop("n_samples", None)
     given["assembly"] = result.options
-    given["rows"] = {client: _rows(rows) for client, rows in sizes.items()}
+    given["hard interventions"] = {
+        f.client: few(x for x, is_hard in zip(f.labels, f.hard.hard, strict=True) if is_hard)
+        for f in result.order.fragments
+        if f.hard is not None
+    }
     given["page written by"] = f"jigsaw-crl {__version__}, Python {platform.python_version()}"
     return [pair for name, value in given.items() for pair in _flat(name, value)]
 
@@ -284,13 +276,3 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _flat(f"{name}: {key}", inner)
     elif value is not None:
         yield name.replace("_", " "), str(value)
-
-
-def _rows(rows: Mapping[str, int] | int | None) -> str:
-    """The number of rows of a client's regimes, in words."""
-    if not isinstance(rows, Mapping):
-        return "exact moments" if rows is None else f"{rows:,}"
-    sizes = set(rows.values())
-    if len(sizes) == 1:
-        return f"{sizes.pop():,} in each of {pluralise(len(rows), 'regime')}"
-    return ", ".join(f"{name} {count:,}" for name, count in rows.items())

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from rich.cells import cell_len
 
 from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.tables import direct_graph
 from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
-from jigsaw_crl.report.layout import GAP_Y, lay_out, shorten, text_width
+from jigsaw_crl.report.layout import COLUMN, GAP_Y, lay_out, shorten
 
 __all__ = ["Edge", "Picture", "draw_graph", "draw_piece"]
 
@@ -52,39 +54,13 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Weight:
-    """The direct effect of an edge, its 95 % interval, whether the edge is decided, and its size.
-
-    The size is `measured` if no part may pass through labels that nobody has together.
-    """
-
-    value: float
-    low: float
-    high: float
-    decided: bool
-    measured: bool = True
-
-    @property
-    def sign(self) -> str:
-        """ "plus", "minus", or "unclear" where the edge is open and its interval contains zero."""
-        if not self.decided and self.low <= 0 <= self.high:
-            return "unclear"
-        return "plus" if self.value > 0 else "minus"
-
-    @property
-    def width(self) -> float:
-        """Width of the edge in pixels, by the size of the effect; open edges stay thin."""
-        if not self.decided:
-            return THIN
-        return THIN + THICK * min(abs(self.value), 1.0)
-
-
-@dataclass(frozen=True)
 class Edge:
     """An edge from ancestor to descendant (labels, or any member of a block), and its points.
 
     `stated` is false between groups of labels, and where the client cannot say; `meaning` is what
-    is known. `weight` is the direct effect, if it is known; its number stands at `number_at`.
+    is known. `weight` is the direct effect, if it is known: its data in `Result.graph`, a `sign`
+    ("plus", "minus", or "unclear" where the edge is open and its interval contains zero) and the
+    `width` of its line. Its number stands at `number_at`.
     """
 
     ancestor: str
@@ -92,7 +68,7 @@ class Edge:
     points: tuple[tuple[float, float], ...]
     stated: bool = True
     meaning: str = ""
-    weight: Weight | None = None
+    weight: Mapping[str, Any] | None = None
     number_at: tuple[float, float] | None = None
 
     @property
@@ -146,12 +122,9 @@ def draw_graph(order: GlobalOrder) -> Picture:
     if (direct := order.direct_effects) is None:
         return _draw_pairs(order, covers)
     known = {
-        order.indices(a, d): Weight(
-            e["weight"], e["low"], e["high"], e["verdict"] == "direct", not e["through"]
-        )
-        for a, d, e in direct_graph(order).edges(data=True)
+        order.indices(a, d): _drawn(about) for a, d, about in direct_graph(order).edges(data=True)
     }
-    sure = [pair for pair, weight in known.items() if weight.decided]
+    sure = [pair for pair, weight in known.items() if weight["decided"]]
     likely = [pair for pair in known.keys() - sure if order.verdicts[pair] == YES]
     likely.sort(key=lambda pair: (-float(direct.log_odds[pair]), pair))
     chosen = {pair: known[pair] for pair in sure + likely[: len(order.labels)]}
@@ -159,7 +132,18 @@ def draw_graph(order: GlobalOrder) -> Picture:
     return replace(picture, not_drawn=len(known) - len(chosen))
 
 
-def _draw_pairs(order: GlobalOrder, weights: Mapping[tuple[int, int], Weight | None]) -> Picture:
+def _drawn(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is known of a direct effect, with its sign and the width of its line in pixels."""
+    decided, value = about["verdict"] == "direct", about["weight"]
+    clear = decided or not about["low"] <= 0 <= about["high"]
+    sign = "plus" if value > 0 else "minus"
+    width = THIN + THICK * min(abs(value), 1.0) if decided else THIN
+    return {**about, "decided": decided, "sign": sign if clear else "unclear", "width": width}
+
+
+def _draw_pairs(
+    order: GlobalOrder, weights: Mapping[tuple[int, int], Mapping[str, Any] | None]
+) -> Picture:
     pairs = sorted(weights)
     most = 22 if len(order.labels) <= MANY else 12
     chips = [_chip(label, most) for label in order.labels]
@@ -210,7 +194,7 @@ def _numbered(picture: Picture) -> Picture:
     lines = np.array([[edge.at(share) for share in SHARES] for edge in picture.edges])
     half, edges = np.array(NUMBER), list(picture.edges)
     for k, edge in enumerate(picture.edges):
-        if edge.weight is None or not (edge.weight.decided and edge.weight.measured):
+        if edge.weight is None or not edge.weight["decided"] or edge.weight["through"]:
             continue
         others = np.delete(lines, k, axis=0).reshape(-1, 2)
         boxes = np.vstack([taken, np.hstack([others - 1, others + 1])])
@@ -255,7 +239,8 @@ def _one_of(block: frozenset[str]) -> str:
 
 def _chip(label: str, most: int = 16) -> Shape:
     shown = shorten(label, most)
-    width = max(34.0, text_width(shown) + 2 * PADDING)
+    # Wide characters and emoji take two columns.
+    width = max(34.0, COLUMN * cell_len(shown) + 2 * PADDING)
     return Shape("label", (label,), width, CHIP_HEIGHT, shown=shown)
 
 

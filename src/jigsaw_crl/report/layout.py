@@ -14,13 +14,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from fast_sugiyama import from_edges
-from rich.cells import cell_len
 from rich.text import Text
 from scipy.optimize import isotonic_regression
 
 from jigsaw_crl.base.arrays import FloatArray
 
-__all__ = ["Drawing", "lay_out", "shorten", "text_width"]
+__all__ = ["COLUMN", "Drawing", "lay_out", "shorten"]
 
 Size = tuple[float, float]
 Point = tuple[float, float]
@@ -47,11 +46,6 @@ class Drawing:
     height: float
     corners: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
-
-
-def text_width(text: str) -> float:
-    """Approximate width of a text in pixels; wide characters and emoji count double."""
-    return COLUMN * cell_len(text)
 
 
 def shorten(text: str, most: int = 22) -> str:

@@ -74,7 +74,7 @@ def render_report(result: Result) -> str:
         "img-src data:; base-uri 'none'; form-action 'none'",
         style=style,
         script=script,
-        data=page_data(result.order, diagram, svg(diagram, contents["title"])),
+        data=page_data(result, diagram, svg(diagram, contents["title"])),
     )
 
 

@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
-
-import networkx as nx
-import numpy as np
 
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.result.result import Result
 
-__all__ = ["Changed", "ChangedEffect", "Difference", "difference"]
+__all__ = ["KINDS", "Answer", "Change", "Difference", "difference"]
+
+# What is compared.
+KINDS = ("verdict", "total effect", "direct edge")
 
 
 @dataclass(frozen=True)
-class Changed:
-    """Another verdict on a pair.
+class Answer:
+    """What a result says of one ordered pair: a verdict, with its probability or size."""
 
+    says: str
+    number: float
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """Another answer about an ordered pair.
+
+    `what` is one of `KINDS`; `before` or `after` is None where an effect or an edge is not clear.
     `because` names the sites that joined, left or changed and have both labels; it is empty if the
-    verdict changed through other pairs.
+    answer changed through other pairs.
     """
 
+    what: str
     ancestor: str
     descendant: str
-    before: str
-    after: str
-    probability_before: float
-    probability_after: float
-    because: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ChangedEffect:
-    """Another total effect of one label on another; None where there was or is none."""
-
-    cause: str
-    effect: str
-    before: float | None
-    after: float | None
+    before: Answer | None
+    after: Answer | None
     because: tuple[str, ...]
 
 
@@ -48,7 +46,7 @@ class Difference:
     """What differs between two results.
 
     Clients `joined`, `left`, or `changed` what they sent; with `knowledge`, something else is known
-    before the data. Labels that are `turned` count as growing in the other direction than before.
+    before the data.
     """
 
     joined: tuple[str, ...]
@@ -57,16 +55,18 @@ class Difference:
     new_labels: tuple[str, ...]
     lost_labels: tuple[str, ...]
     knowledge: bool
-    verdicts: tuple[Changed, ...]
-    effects: tuple[ChangedEffect, ...]
-    turned: tuple[str, ...] = ()
+    changes: tuple[Change, ...]
+
+    def of(self, what: str) -> list[Change]:
+        """The changes of one of `KINDS`."""
+        return [change for change in self.changes if change.what == what]
 
     @property
     def news(self) -> str:
         """The summary and the first verdicts that changed, for a result that goes on from one."""
         told = few(
-            (f"whether {v.ancestor} is an ancestor of {v.descendant}: {v.before}, now {v.after}"
-            for v in self.verdicts),
+            (f"whether {v.ancestor} is an ancestor of {v.descendant}: {v.before.says}, now "
+            f"{v.after.says}" for v in self.of("verdict") if v.before and v.after),
             3,
         )  # fmt: skip
         return f"Since last time: {self.summary}{f' ({told})' if told else ''}."
@@ -77,16 +77,17 @@ class Difference:
         sites = {"joined": self.joined, "left": self.left, "changed": self.changed}
         words = [f"{few(names)} {verb}" for verb, names in sites.items() if names]
         words += ["what you said changed"] if self.knowledge else []
-        verdicts, effects = len(self.verdicts), len(self.effects)
-        counts = f"{pluralise(verdicts, 'verdict')} and {pluralise(effects, 'effect')}"
+        *most, last = (pluralise(len(self.of(what)), what) for what in KINDS)
+        counts = f"{', '.join(most)} and {last}"
         return f"{'; '.join(words) or 'the clients are the same'}: {counts} changed"
 
 
 def difference(old: Result, new: Result) -> Difference:
     """What changed from one result to another, on the labels that both have.
 
-    Effects changed that came or went and are not zero, or that moved by more than an earlier
-    standard error. Earlier effects are given in the directions of the new result.
+    Total effects are compared whose 95 % interval excludes zero, and direct edges that are decided.
+    They changed if they came, went, or have another size by more than the earlier standard error;
+    signs are not compared, because a label may count as growing in another direction now.
 
     Examples
     --------
@@ -104,31 +105,14 @@ def difference(old: Result, new: Result) -> Difference:
         name: {x for sites in (before, after) if name in sites for x in sites[name].labels}
         for name in sorted(joined | left | changed)
     }
-
-    def because(pair: tuple[str, str]) -> tuple[str, ...]:
-        return tuple(name for name, labels in moved.items() if labels >= set(pair))
-
     one, two = old.order, new.order
-    common = [label for label in two.labels if label in one.labels]
-    verdicts, effects = [], []
-    for pair in permutations(common, 2):
-        said, again = str(one.verdict(*pair)), str(two.verdict(*pair))
-        if said != again:
-            p, q = (round(order.probability(*pair), 3) for order in (one, two))
-            verdicts.append(Changed(*pair, said, again, p, q, because(pair)))
-    tables = [r.effects.set_index(["cause", "effect"]) for r in (old, new)]
-    both = tables[0].join(tables[1], how="outer", lsuffix="_before", rsuffix="_after", sort=True)
-    columns = both.total_before, both.total_after, both.standard_error_before
-    known = [both[f"low_{when}"] * both[f"high_{when}"] > 0 for when in ("before", "after")]
-    products = (both.total_before * both.total_after)[known[0] & known[1]]
-    turned = _turned(dict(zip(products.index, np.sign(products), strict=True)))
-    clear = known[0] | known[1]
-    for (a, d), was, now, error, seen in zip(both.index, *columns, clear, strict=True):
-        was = -was if (a in turned) != (d in turned) else was
-        other = abs(now - was) > error or (seen and np.isnan(was) != np.isnan(now))
-        if other and {a, d} <= set(common):
-            first, second = (None if np.isnan(x) else round(float(x), 3) for x in (was, now))
-            effects.append(ChangedEffect(a, d, first, second, because((a, d))))
+    said, again = (dict(_answers(result)) for result in (old, new))
+    changes = []
+    for key in sorted(said | again, key=lambda key: (KINDS.index(key[0]), *key[1:])):
+        pair, was, now = {*key[1:]}, said.get(key), again.get(key)
+        if pair <= {*one.labels} & {*two.labels} and _differ(was, now):
+            because = tuple(name for name, labels in moved.items() if labels >= pair)
+            changes.append(Change(*key, was, now, because))
     return Difference(
         joined=tuple(sorted(joined)),
         left=tuple(sorted(left)),
@@ -136,26 +120,27 @@ def difference(old: Result, new: Result) -> Difference:
         new_labels=tuple(x for x in two.labels if x not in one.labels),
         lost_labels=tuple(x for x in one.labels if x not in two.labels),
         knowledge=one.options.knowledge != two.options.knowledge,
-        verdicts=tuple(verdicts),
-        effects=tuple(effects),
-        turned=tuple(sorted(turned)),
+        changes=tuple(changes),
     )
 
 
-def _turned(signs: Mapping[tuple[str, str], float]) -> set[str]:
-    """Labels that count as growing in the other direction than before.
+def _differ(was: Answer | None, now: Answer | None) -> bool:
+    """Is it another answer, or a size that moved by more than its earlier error?"""
+    if was is None or now is None or was.says != now.says:
+        return True
+    error = was.standard_error
+    return error is not None and abs(abs(now.number) - abs(was.number)) > error
 
-    `signs` are −1 for effects that have the other sign now, else 1. Of labels that effects join,
-    the smaller part was turned.
-    """
-    graph: nx.Graph[str] = nx.Graph()
-    for (a, d), sign in signs.items():
-        graph.add_edge(a, d, sign=sign)
-    found = set[str]()
-    for part in nx.connected_components(graph):
-        way = {min(part): 1.0}
-        for a, d in nx.bfs_edges(graph, min(part)):
-            way[d] = way[a] * graph[a][d]["sign"]
-        sides = [{x for x in way if way[x] == side} for side in (1.0, -1.0)]
-        found |= min(sides, key=len)
-    return found
+
+def _answers(result: Result) -> Iterator[tuple[tuple[str, str, str], Answer]]:
+    """What a result says: of every pair its verdict, and effects and edges that are clear."""
+    order = result.order
+    for a, d in permutations(order.labels, 2):
+        yield ("verdict", a, d), Answer(str(order.verdict(a, d)), order.probability(a, d))
+    for row in result.effects.to_dict("records"):
+        if row["low"] * row["high"] > 0:
+            key = "total effect", row["cause"], row["effect"]
+            yield key, Answer("clear", row["total"], row["standard_error"])
+    for a, d, edge in result.graph.edges(data=True):
+        if edge["verdict"] == "direct":
+            yield ("direct edge", a, d), Answer("direct", edge["weight"], edge["standard_error"])

@@ -5,14 +5,16 @@ Import this module only where a result is read or written: it loads pydantic.
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, StrictStr
+from pydantic import AfterValidator, Field, StrictStr
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal
+from jigsaw_crl.assembly.order import Options
 from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence
 from jigsaw_crl.assembly.verdict import Why
@@ -26,19 +28,16 @@ from jigsaw_crl.result.result import Result
 __all__ = ["ResultDocument", "order_document", "result_document"]
 
 _Share = Annotated[Number, Field(ge=0, le=1)]
-_Pair = tuple[StrictStr, StrictStr]
 # Of a fragment, what the order settles: blocks, their order and districts.
 _GROUPS = GroupsDocument.model_fields.keys()
 
 
 def result_document(result: Result) -> dict[str, Any]:
     """The result as plain JSON values, without the latent bases."""
-    known = result.order.panel.knowledge
     return {
         "format": "jigsaw-crl/result",
         "version": 1,
         "written_by": f"jigsaw-crl {__version__}",
-        "options": {**result.options, **({"knowledge": str(known)} if known else {})},
         "fragments": [f.to_document() for f in result.order.fragments],
         "refined": [
             {name: value for name, value in f.to_document().items() if name in _GROUPS}
@@ -64,14 +63,13 @@ def order_document(order: GlobalOrder) -> dict[str, Any]:
         "client_weights": dict(order.client_weights),
         "rate": float(use.rate),
         "not_hard": sorted(use.soft),
-        "silent": sorted(map(list, use.silent)),
         "withheld": sorted(use.withheld),
         "copies": [[order.panel.clients[k] for k in group] for group in use.copies],
         "notes": list(order.notes),
-        "seed": int(order.seed),
+        "seed": int(order.options.seed),
         "convergence": None if convergence is None else asdict(convergence),
-        "smallest_effect": order.smallest_effect,
-        "witnesses": order.witnesses,
+        "smallest_effect": order.options.smallest_effect,
+        "witnesses": order.options.witnesses,
         "knowledge": known.to_document() if known else None,
     }
 
@@ -88,7 +86,6 @@ class OrderDocument(Closed):
     client_weights: dict[str, _Share]
     rate: _Share
     not_hard: list[StrictStr]
-    silent: list[_Pair]
     withheld: list[StrictStr]
     copies: list[list[StrictStr]]
     notes: list[StrictStr]
@@ -114,7 +111,6 @@ class OrderDocument(Closed):
                 weights=np.array([self.client_weights[name] for name in panel.clients]),
                 rate=self.rate,
                 soft=frozenset(self.not_hard),
-                silent=frozenset(self.silent),
                 withheld=frozenset(self.withheld),
                 copies=tuple(tuple(number[name] for name in group) for group in self.copies),
             ),
@@ -124,16 +120,26 @@ class OrderDocument(Closed):
             decoded=np.array(self.decoded, dtype=bool),
             chances=None if exact else probabilities,
             notes=tuple(self.notes),
-            seed=self.seed,
+            options=Options(
+                "paper" if self.mode == "paper" else "null-cone",
+                self.seed,
+                self.smallest_effect,
+                panel.knowledge,
+                self.witnesses,
+            ),
             convergence=self.convergence,
-            smallest_effect=self.smallest_effect,
-            witnesses=self.witnesses,
         )
         if exact:
             # They need not be sampled again.
             probabilities.flags.writeable = False
             order.__dict__["probabilities"] = probabilities
         return order
+
+
+def _written(value: dict[str, Any]) -> dict[str, Any]:
+    """The value, unless it holds half a character, which cannot be written again."""
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 class ResultDocument(Document):
@@ -146,13 +152,12 @@ class ResultDocument(Document):
     format: Literal["jigsaw-crl/result"]
     version: Literal[1]
     written_by: str
-    options: dict[str, Any]
     fragments: list[FragmentDocument]
     # Blocks and districts as settled by the order.
     refined: list[GroupsDocument]
     order: OrderDocument
     diagnostics: list[Finding]
-    provenance: dict[str, Any]
+    provenance: Annotated[dict[str, Any], AfterValidator(_written)]
     proposal: Proposal | None
 
     def result(self, path: object) -> Result:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,14 +21,12 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.tables import all_effects_frame
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import (
     Ours,
     check_output,
     is_document,
     locked,
-    new_stage,
     sync_folder,
     writable,
     write_text,
@@ -87,10 +86,10 @@ def order_csv(order: GlobalOrder) -> str:
 
 
 def _csv(table: pd.DataFrame, number: str) -> str:
-    """A table whose first two columns are labels; none of them is a spreadsheet's formula."""
-    for column in table.columns[:2]:
-        table[column] = table[column].map(csv_cell)
-    return str(table.to_csv(index=False, lineterminator="\n", float_format=number))
+    """A table; no label or unit in it is a spreadsheet's formula."""
+    texts = [name for name in (*table.columns[:2], "unit") if name in table]
+    shown = table.assign(**{name: table[name].map(csv_cell) for name in texts})
+    return str(shown.to_csv(index=False, lineterminator="\n", float_format=number))
 
 
 def graphml(graph: nx.DiGraph[str]) -> str:
@@ -146,7 +145,9 @@ def write_folder(result: Result, root: Path, *, force: bool = False) -> Path:
         try:
             with locked(root):
                 _finish(root)
-                stage = new_stage(root, _STAGE_PREFIX)
+                # The umask decides who may read it.
+                stage = root / f"{_STAGE_PREFIX}{secrets.token_hex(6)}"
+                stage.mkdir()
                 for name, text in texts.items():
                     write_text(stage / name, text)
                 # From here on, readers get the new result.
@@ -193,7 +194,7 @@ def check_finished(root: Path) -> None:
 
 def texts_of(result: Result) -> dict[str, str]:
     """The content of every file of the folder; empty for one that it does not have."""
-    order, effects = result.order, all_effects_frame(result.order)
+    order, effects = result.order, result.effects
     linear = order.effects is not None
     return {
         RESULT: json.dumps(result.to_document(), ensure_ascii=False, allow_nan=False),

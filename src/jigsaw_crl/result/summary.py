@@ -6,13 +6,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.fragment.fragment import Outcome
 
 __all__ = ["LeftOut", "left_out", "summarise"]
 
-# Of so many clients, the sentence tells the number and not the names.
-MANY = 3
+# Why clients say nothing, and what to do.
+WHY_SILENT = {
+    "mute": "Noise or means alone changed at {}, as far as the rows tell. Make these interventions "
+    "hard.",
+    "bent": "The system is not linear at {}, and nothing is stated there: in such a system, "
+    "interventions must be hard and shift the mean.",
+    "gone": "Left out: {}. The findings say why, and what to do.",
+}
+# Clients that are named for one reason.
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -62,61 +70,33 @@ def summarise(
     --------
     >>> from jigsaw_crl import Outcome
     >>> from jigsaw_crl.result.summary import summarise
-    >>> print(summarise({"lab-1": Outcome(), "lab-2": Outcome("not-identified", "", "")}))
-    1 of 2 clients can say something about ancestors: lab-2 changed noise or mean alone, as far as
-    its rows tell. Make these interventions hard.
+    >>> said = summarise({"lab-1": Outcome(), "lab-2": Outcome("not-identified", "", "")})
+    >>> print(*said.split(". "), sep="\\n")
+    1 of 2 clients can say something about ancestors
+    Noise or means alone changed at lab-2, as far as the rows tell
+    Make these interventions hard.
     """
-    gone = {part.client for part in left_out if part.label is None}
     bent = set(withheld) & set(outcomes)
-    mute = {name for name, o in outcomes.items() if o.code == "not-identified"} - bent
-    its = "its" if len(mute) == 1 else "their"
-    reasons = [
-        (
-            mute,
-            f"changed noise or mean alone, as far as {its} rows tell",
-            "Make these interventions hard.",
-        ),
-        (
-            bent,
-            "saw a system that is not linear, and nothing is stated there",
-            "In a system that is not linear, interventions must be hard and shift the mean.",
-        ),
-        (
-            gone,
-            f"{'is' if len(gone) == 1 else 'are'} left out",
-            "The findings say why, and what to do.",
-        ),
+    silent = {
+        "mute": {name for name, o in outcomes.items() if o.code == "not-identified"} - bent,
+        "bent": bent,
+        "gone": {part.client for part in left_out if part.label is None},
+    }
+    total = len(outcomes) + len(silent["gone"])
+    speaking = total - sum(map(len, silent.values()))
+    who = f"{speaking} of {pluralise(total, 'client')}"
+    if speaking == total > 1:
+        who = f"All {total} clients"
+    said = [f"{who} can say something about ancestors."]
+    said += [
+        WHY_SILENT[why].format(few(sorted(names), MOST_NAMED))
+        for why, names in silent.items()
+        if names
     ]
-    told = [reason for reason in reasons if reason[0]]
-    total, silent = len(outcomes) + len(gone), sum(len(reason[0]) for reason in told)
-    # A few clients are named; of many, their number says more.
-    why = [
-        f"{' and '.join(sorted(names)) if len(names) < MANY else len(names)} {text}"
-        for names, text, _ in told
-    ]
-    if len(told) == 1 and (silent == total or silent >= MANY):
-        all_of_them = "it" if total == 1 else "they"
-        why = [f"{all_of_them if silent == total else f'the other {silent}'} {told[0][1]}"]
-    sentence = ": ".join([_who(total, total - silent), *([", ".join(why)] if why else [])])
-    said = [f"{sentence}.", *(remedy for _, _, remedy in told)]
-    if undecided and silent < total:
+    if undecided and speaking:
         pairs = pluralise(undecided, "ordered pair")
         said.insert(0, f"Nothing is decided: none of {pairs} has enough evidence for a verdict.")
         said.append("Take more rows, or intervene more strongly: `jigsaw design` says where.")
     if labels := sum(part.label is not None for part in left_out):
-        many = pluralise(labels, "label")
-        are = "is" if labels == 1 else "are"
-        said.append(f"{many} of single clients {are} left out: see the findings.")
+        said.append(f"Left out of single clients: {pluralise(labels, 'label')} (see the findings).")
     return " ".join(said)
-
-
-def _who(total: int, speaking: int) -> str:
-    """How many of the clients can say something."""
-    if total == 1:
-        return f"The client can say {'something' if speaking else 'nothing'} about ancestors"
-    who = f"{speaking} of {total}"
-    if speaking == total:
-        who = "Both" if total == 2 else f"All {total}"
-    if not speaking:
-        return f"None of the {total} clients can say anything about ancestors"
-    return f"{who} clients can say something about ancestors"

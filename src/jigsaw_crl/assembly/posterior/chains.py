@@ -1,43 +1,34 @@
 """How probable is each pair? Several chains through the posterior, run until they agree.
 
-Labels are shuffled first, so that their order has no influence. Of a few labels all orders are
-weighed instead.
+Of a few labels all orders are weighed instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior.search import FEW, MANY, all_orders, all_scores, grow, likely
-from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights
+from jigsaw_crl.assembly.posterior.search import FEW, all_orders, all_scores, best_order
+from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights, is_open
 from jigsaw_crl.assembly.verdict import disputed
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.findings import CLOSED
-from jigsaw_crl.base.order import greedy_order
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.priors import PAIR_COST
 
 __all__ = ["Convergence", "Posterior", "convergence", "entailed", "sample_orders", "split_r_hat"]
 
-Each = Callable[..., Iterable[Any]]
-
-# Of up to ALONE labels a walk takes less time than handing it to a thread.
-N_CHAINS, ALONE = 4, 16
+N_CHAINS = 4
 # Sweeps per half of a chain in the first stage, of walks after which weights change, and the most.
 # An error of 0.025 needs about 400 independent orders of all chains together.
 FIRST, SHORT, MOST_SWEEPS = 50, 13, 16_000
-# Bridges of all chains: about a minute on two cores at 1,000 labels. Of an order with many words
-# (16 at 1,000 labels) a bridge costs more, and goes through more labels.
-BUDGET, FEW_WORDS = 3e8, 5
-# Open pairs have a probability in (MOVES, 1 − MOVES): after a first walk they alone are proposed.
-MOVES = 0.02
+# Bridges of all chains, times the words of a label's bits (16 at 1,000 labels), which each of them
+# goes through: about a minute on two cores at 1,000 labels.
+BUDGET = 5e8
 # Chains agree when split-R̂ of the score is below R_HAT, the standard error of the probability of
 # open pairs is ERROR (root mean square), and few open pairs are disputed: those are undetermined.
 R_HAT, ERROR, MOST_DISPUTED = 1.05, 0.025, 0.05
@@ -105,8 +96,7 @@ class Posterior:
         The same from each chain alone.
     convergence : Convergence
     orders : array of uint8, shape (n, p, bytes)
-        Descendants of each label as bits, the lowest first; the labels in the order of `listed`.
-    listed : array of int, shape (p,)
+        Descendants of each label as bits, the lowest first.
     shares : array, shape (n,), or None
         Probability of each of the orders, if they are not all equal.
     """
@@ -115,7 +105,6 @@ class Posterior:
     chains: FloatArray
     convergence: Convergence
     orders: npt.NDArray[np.uint8]
-    listed: IntArray
     shares: FloatArray | None = None
 
     def sample(self, n: int, *, seed: int | Sequence[int] = 0) -> list[BoolArray]:
@@ -125,9 +114,8 @@ class Posterior:
             chosen = rng.choice(total, size=n, p=self.shares)
         else:
             chosen = np.concatenate([rng.permutation(total) for _ in range(n // total + 1)])[:n]
-        bits = self.orders[chosen]
-        orders = np.unpackbits(bits, axis=2, count=len(self.listed), bitorder="little")
-        return [_in_order(order.astype(bool), self.listed) for order in orders]
+        p, bits = len(self.probability), self.orders[chosen]
+        return list(np.unpackbits(bits, axis=2, count=p, bitorder="little").astype(bool))
 
 
 def sample_orders(
@@ -140,11 +128,10 @@ def sample_orders(
 
     Of a few labels all orders are weighed, and the probabilities are exact. Otherwise chains walk a
     little, weights that depend on the probabilities follow what was found, and the chains go on.
-    (Of many labels they start anew: they would stay near where the first weights led them.) Then
-    every stage doubles the sweeps that are recorded (of many labels it discards the earlier ones,
-    in which chains still climb), and proposes the bridges of pairs that changed before, until the
-    chains' halves agree or their budget is spent. That weights change once is enough:
-    twice changed E1 by .001 (96 worlds).
+    Then every stage doubles the sweeps that are recorded, of which it discards the earliest, in
+    which chains still climb, and proposes the bridges of pairs that changed before, until the
+    chains' halves agree or their budget is spent. That weights change once is enough: twice changed
+    E1 by .001 (96 worlds).
 
     Parameters
     ----------
@@ -156,65 +143,36 @@ def sample_orders(
     p = len(weights)
     if p <= FEW:
         return _enumerated(weights, doubts)
-    many, shuffle = p > MANY, rng.permutation(p)
-    orders: list[BoolArray] = []
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        each: Each = pool.map if p > ALONE else map
-        n = N_CHAINS // 2 if many and doubts else N_CHAINS
-        short = SHORT * (2 if many else 1)
-        chains = _scattered(weights.shuffled(shuffle), n, orders, rng, each)
-        _, counts, _ = chains.walk(short, each=each)
-        if doubts is not None:
-            weights = doubts(_in_order(counts.mean(axis=0) / short, shuffle))
-            orders = [] if many else chains.matrices()
-            chains = _scattered(weights.shuffled(shuffle), N_CHAINS, orders, rng, each)
-            _, counts, _ = chains.walk(short, each=each)
-        kept = max(min(KEPT, BYTES // chains.up[0].nbytes) // N_CHAINS, 1)
-        chains.propose(_moving(counts.mean(axis=0) / short, chains.weights))
-        longest = _longest(chains)
-        half, walk = min(FIRST, longest), partial(chains.walk, kept=kept, each=each)
-        (trace, counts, _), (more, again, drawn) = walk(half), walk(half)
-        while True:
-            traces, means = (trace, more), np.array([counts, again]) / half
-            found = convergence(means, np.concatenate(traces), shuffle)
-            if found.converged or 2 * half > longest:
-                break
-            half *= 2
-            chains.propose(_moving(means.mean(axis=(0, 1)), chains.weights))
-            trace, counts = np.concatenate(traces, axis=1), counts + again
-            if many:
-                trace, counts, _ = walk(half)
-            more, again, drawn = walk(half)
+    chains = Chains.at(_scattered(weights, rng), weights, rng)
+    _, counts, _ = chains.walk(SHORT)
+    if doubts is not None:
+        chains = Chains.at(chains.matrices(), doubts(counts.mean(axis=0) / SHORT), rng)
+        _, counts, _ = chains.walk(SHORT)
+    chains.propose(counts.mean(axis=0) / SHORT)
+    kept = max(min(KEPT, BYTES // chains.up[0].nbytes) // N_CHAINS, 1)
+    longest = _longest(chains)
+    half = min(FIRST, longest)
+    (trace, counts, _), (more, again, drawn) = chains.walk(half), chains.walk(half, kept=kept)
+    while True:
+        means = np.array([counts, again]) / half
+        found = convergence(means, np.concatenate((trace, more)))
+        if found.converged or 2 * half > longest:
+            break
+        chains.propose(means.mean(axis=(0, 1)))
+        rest, further, _ = chains.walk(half)
+        trace, counts = np.concatenate((more, rest), axis=1), again + further
+        half *= 2
+        more, again, drawn = chains.walk(half, kept=kept)
     alone = means.mean(axis=0)
     return Posterior(
-        probability=_in_order(alone.mean(axis=0), shuffle),
-        chains=np.array([_in_order(mean, shuffle) for mean in alone]),
+        probability=alone.mean(axis=0),
+        chains=alone,
         convergence=found,
         orders=drawn.astype("<u8").view(np.uint8).reshape(-1, p, 8 * drawn.shape[-1]),
-        listed=shuffle,
     )
 
 
-def _in_order(shuffled: npt.NDArray[Any], shuffle: IntArray) -> npt.NDArray[Any]:
-    """A matrix over shuffled labels as one over the labels themselves."""
-    out = np.empty_like(shuffled)
-    out[np.ix_(shuffle, shuffle)] = shuffled
-    return out
-
-
-def _open(mean: FloatArray) -> BoolArray:
-    return np.asarray((mean > MOVES) & (mean < 1.0 - MOVES))
-
-
-def _moving(mean: FloatArray, weights: Weights) -> BoolArray:
-    """Pairs that change, and pairs that evidence speaks for although the orders lack them.
-
-    Without the latter, chains that all start on one side of a barrier stay there.
-    """
-    return _open(mean) | np.asarray((weights.direct > 0) & (mean < 1.0 - MOVES))
-
-
-def convergence(means: FloatArray, traces: FloatArray, shuffle: IntArray) -> Convergence:
+def convergence(means: FloatArray, traces: FloatArray) -> Convergence:
     """Do the chains agree?
 
     Parameters
@@ -223,21 +181,19 @@ def convergence(means: FloatArray, traces: FloatArray, shuffle: IntArray) -> Con
         Probabilities from the halves of each chain, which are equally long.
     traces : array, shape (2 n_chains, sweeps)
         The score after each sweep of each half.
-    shuffle : array of int, shape (p,)
-        The labels in the order of the matrices.
     """
     n, sweeps = traces.shape
     alone = means.mean(axis=0)
     mean = alone.mean(axis=0)
     variance = ((means - mean) ** 2).sum(axis=(0, 1)) / (n - 1) / n
-    apart, opened = disputed(alone.min(axis=0), alone.max(axis=0)), _open(mean)
+    apart, opened = disputed(alone.min(axis=0), alone.max(axis=0)), is_open(mean)
     error = np.sqrt(variance[opened].mean()) if opened.any() else 0.0
     r_hat = split_r_hat(traces)
     few = apart.sum() <= MOST_DISPUTED * opened.sum()
     worst = float(np.sqrt(np.max(variance[~apart], initial=0.0)))
-    pairs = sorted((int(shuffle[a]), int(shuffle[d])) for a, d in np.argwhere(apart))
+    pairs = tuple((int(a), int(d)) for a, d in np.argwhere(apart))
     agreed = bool(r_hat <= R_HAT and error <= ERROR and few)
-    return Convergence(agreed, r_hat, worst, 2 * sweeps, n // 2, tuple(pairs))
+    return Convergence(agreed, r_hat, worst, 2 * sweeps, n // 2, pairs)
 
 
 def split_r_hat(traces: FloatArray) -> float:
@@ -284,29 +240,20 @@ def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None
         chains=probability[None],
         convergence=Convergence(True, 1.0, 0.0, 0, 0),
         orders=np.packbits(orders, axis=-1, bitorder="little"),
-        listed=np.arange(len(weights)),
         shares=share,
     )
 
 
-def _scattered(
-    weights: Weights, n: int, orders: list[BoolArray], rng: np.random.Generator, each: Each
-) -> Chains:
-    """Chains from the given orders, and from others of high worth."""
-    if len(weights) > MANY:
-        orders = [*orders, *each(lambda r: grow(weights, r), rng.spawn(n - len(orders)))]
-    direct = weights.direct
-    for number in range(len(orders), n):
+def _scattered(weights: Weights, rng: np.random.Generator) -> list[BoolArray]:
+    """Greedy orders, all but the first with noise on what evidence leaves open."""
+    direct, orders = weights.direct, []
+    for number in range(N_CHAINS):
         noise = rng.normal(scale=2.0 * number, size=direct.shape)
-        orders = [*orders, greedy_order(direct + noise * (np.abs(direct) < SETTLED))]
-    moving = np.any([x != orders[0] for x in orders], axis=0)
-    for order in orders:
-        moving |= likely(order, weights)
-    return Chains.at(orders, weights, rng, moving)
+        orders.append(best_order(direct + noise * (np.abs(direct) < SETTLED), rng))
+    return orders
 
 
 def _longest(chains: Chains) -> int:
     """Sweeps per half of the last stage, for a budget of bridges; a flip costs a quarter of one."""
-    words = max(chains.up[0].shape[1], FEW_WORDS)
-    cost = N_CHAINS * (len(chains.active) + chains.flips / 4)
-    return int(np.clip(BUDGET * (FEW_WORDS / words) ** 2 / cost, 10, MOST_SWEEPS))
+    bridges = N_CHAINS * (len(chains.active) + chains.flips / 4)
+    return int(np.clip(BUDGET / (bridges * chains.up[0].shape[1]), 10, MOST_SWEEPS))

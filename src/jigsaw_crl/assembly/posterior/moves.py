@@ -17,10 +17,10 @@ w, right above or beside it, below it without descendants, or above it without a
 depend on the order of the others alone. The same place may be that of several w, which the
 acceptance allows for; from any other place a label cannot be moved.
 
-A sweep proposes a bridge for every active pair, then flips of any pair, and then moves of labels.
-Flips are cheap and reach every order: most pairs are improbable, but there are many of them, and
-they change by flips alone. Labels that stand on the wrong side of several others come to the right
-one by moves alone.
+A sweep proposes a bridge for every active pair, then flips, and then moves of labels. Flips are
+cheap and reach every order: a quarter of them try any pair, the others one that costs little. Most
+pairs are improbable, but there are many of them, and they change by flips alone. Labels that stand
+on the wrong side of several others come to the right one by moves alone.
 """
 
 from __future__ import annotations
@@ -288,8 +288,8 @@ def metropolis(  # type: ignore[no-untyped-def]
     random,
     score,
     active,
+    likely,
     flips,
-    beta,
     counts,
     kept,
     trace,
@@ -297,10 +297,10 @@ def metropolis(  # type: ignore[no-untyped-def]
     """Run one sweep per entry of `trace`, filled with the score, and return the score at the end.
 
     `up`, `down` and `random` (the state of the generator, one word) change in place. `active` holds
-    the pairs `a * p + d` whose bridges are proposed, `named` and `targets` the candidates of each
-    statement "one of these is an ancestor of d", as bit sets, and d. `counts` grows by one at the
-    pairs of the order after each sweep; `up` is copied to the next of the n rows of `kept` after
-    every (sweeps // n)-th one. `beta` is the inverse temperature.
+    the pairs `a * p + d` whose bridges are proposed, `likely` those that most flips try, `named`
+    and `targets` the candidates of each statement "one of these is an ancestor of d", as bit sets,
+    and d. `counts` grows by one at the pairs of the order after each sweep; `up` is copied to the
+    next of the n rows of `kept` after every (sweeps // n)-th one.
     """
     p = up.shape[0]
     sides = np.empty((2, LONGEST_SIDE + 1), np.int64)
@@ -309,11 +309,13 @@ def metropolis(  # type: ignore[no-untyped-def]
     places = np.empty((3, 2, up.shape[1]), np.uint64)
     labels = np.empty((2, p + 1), np.int64)
     every = trace.shape[0] // max(kept.shape[0], 1)
-    n_pairs, n_active = np.uint64(p * p), active.shape[0]
+    n_pairs, n_active, n_likely = np.uint64(p * p), active.shape[0], np.uint64(likely.shape[0])
     for sweep in range(trace.shape[0]):
         for step in range(n_active + flips):
             z = _random_bits(random)
             pair, threshold = np.int64((z >> np.uint64(20)) % n_pairs), -np.inf
+            if step >= n_active and n_likely > 0 and z & np.uint64(3) != 0:
+                pair = likely[np.int64((z >> np.uint64(20)) % n_likely)]
             if step < n_active:
                 pair = active[np.int64((z >> np.uint64(20)) % np.uint64(n_active))]
                 threshold = THRESHOLDS[np.int64(z & np.uint64(3))]
@@ -329,7 +331,7 @@ def metropolis(  # type: ignore[no-untyped-def]
             _apply(up, down, changed, n)
             gain += FACT * (broken - _broken(down, named, targets))
             u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
-            if gain >= 0.0 or (u > 0.0 and np.log(u) < beta * gain):
+            if gain >= 0.0 or (u > 0.0 and np.log(u) < gain):
                 score += gain
             else:
                 # A bridge is its own inverse.
@@ -349,7 +351,7 @@ def metropolis(  # type: ignore[no-untyped-def]
             u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
             broken = _broken(down, named, targets)
             # Another place has at most so many times the labels that lead to it.
-            if u <= 0.0 or np.log(u) >= beta * (gain + FACT * broken) + np.log(KINDS * p):
+            if u <= 0.0 or np.log(u) >= gain + FACT * broken + np.log(KINDS * p):
                 continue
             back = _places(up, down, v, old, other)
             if back == 0:
@@ -357,7 +359,7 @@ def metropolis(  # type: ignore[no-untyped-def]
             _put(up, down, v, new)
             gain += FACT * (broken - _broken(down, named, targets))
             forth = _places(up, down, v, new, other)
-            if np.log(u) < beta * gain + np.log(back / forth):
+            if np.log(u) < gain + np.log(back / forth):
                 score += gain
             else:
                 _put(up, down, v, old)

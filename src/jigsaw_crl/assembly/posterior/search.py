@@ -1,39 +1,20 @@
-"""Which single order is worth most, which one is the best guess, and where do chains start?
-
-Of a few labels all orders are weighed, otherwise greedy insertion gives one. Orders of many labels
-have local optima: a label that few clients saw beside others can stand between labels where another
-one belongs, and no single move puts that right. `grow` avoids most of them. It raises the costs of
-covers step by step: while covers cost little, every pair stands for itself; as the costs rise,
-labels come to stand between others where that saves most.
-
-Compiled functions are imported where they are used, for start-up time.
-"""
+"""All orders of a few labels, the order that is worth most, and the best guess."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from jigsaw_crl.assembly.posterior.walk import FACT, KNOWN, Chains, Weights
+from jigsaw_crl.assembly.posterior.walk import FACT, KNOWN, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import greedy_order
 
-__all__ = ["FEW", "MANY", "all_orders", "best_order", "bridge_gains", "decode", "grow", "likely"]
+__all__ = ["FEW", "all_orders", "best_order", "decode"]
 
 # Most labels whose orders are all weighed: there are 4,231 of five labels, which take a few
 # milliseconds, and 130,023 of six.
 FEW = 5
-# With more labels than this, orders are sparse, and chains start where `grow` leads them.
-MANY = 100
-# Costs rise in STEPS steps from a share CHEAP of their own size, at an inverse temperature of COOL;
-# at COLD only moves that do not lower the score are accepted.
-STEPS, CHEAP, COOL, COLD = 16, 0.2, 1.5, 1e9
-# Bridges that lose more than LOSS are not proposed, and the others in so many sweeps.
-LOSS, SWEEPS = 4.0, 10
 
 
 @lru_cache(maxsize=FEW + 1)
@@ -106,45 +87,3 @@ def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
     .796 in sparse ones.
     """
     return best_order(2.0 * probability - 1.0, rng)
-
-
-def grow(weights: Weights, rng: np.random.Generator) -> BoolArray:
-    """An order of high worth; others are reached from other random numbers."""
-    matrix = greedy_order(weights.implied)
-    steps = [(share, COOL) for share in np.linspace(CHEAP, 1.0, STEPS)]
-    for share, beta in [*steps, (1.0, COLD)]:
-        cheaper = replace(weights, cover=share * weights.cover)
-        chains = Chains.at([matrix], cheaper, rng, likely(matrix, cheaper))
-        chains.walk(SWEEPS, flips=0, beta=beta)
-        (matrix,) = chains.matrices()
-    return matrix
-
-
-def likely(matrix: BoolArray, weights: Weights) -> BoolArray:
-    """Pairs that an order might come to have or to lose."""
-    gain, covers = bridge_gains(matrix, weights)
-    return np.asarray((gain > -LOSS) | covers)
-
-
-def bridge_gains(matrix: BoolArray, weights: Weights) -> tuple[FloatArray, BoolArray]:
-    """What each pair gains if it is added with all pairs that follow, and which pairs are covers.
-
-    The pair (a, d) adds `cover[a, d]` and, over a with its ancestors and d with its descendants,
-    `implied` of the missing pairs; a pair that is a cover there is one no longer. Reverse pairs and
-    pairs that the order has already gain minus infinity.
-    """
-    order: Any = matrix.astype(np.float64)
-    if len(matrix) > MANY:
-        order = csr_array(order)
-    between = np.zeros(matrix.shape, dtype=bool)
-    between[(order @ order).nonzero()] = True
-    covers = matrix & ~between
-    each = np.where(covers, -weights.cover, np.where(matrix, 0.0, weights.implied))
-    np.fill_diagonal(each, 0.0)
-    for _ in range(2):
-        # Rows: with all ancestors; then, transposed, columns with all descendants.
-        each = np.asarray((each + order.T @ each).T)
-        order = order.T
-    gain = each + weights.cover
-    gain[matrix | matrix.T | np.eye(len(matrix), dtype=bool)] = -np.inf
-    return gain, covers

@@ -41,10 +41,10 @@ function marks(pair) {
   ];
 }
 
-// The texts about a pair: its certificate, and sentences about it.
+// The certificate of a pair; empty where the page has none.
 const textRows = new Map();
 
-async function textsOf(a, d) {
+async function textOf(a, d) {
   if (!textRows.has(a)) textRows.set(a, unpackText(raw.texts[a]).then(JSON.parse));
   return (await textRows.get(a))[d];
 }
@@ -83,12 +83,13 @@ function evidenceText(value) {
 
 // Algorithm 3 gives no probabilities: it states a pair, or says nothing about it.
 const STATES = raw.mode === "paper";
-const ALMOST = { "1.000": "> 0.999", "0.000": "< 0.001" };
 const chance = (pair) => {
   if (STATES) return pairs.verdict[pair] === 2 ? "stated" : "not stated";
-  const text = pairs.probability[pair].toFixed(3);
+  const text = pairs.probability[pair].toFixed(raw.decimals);
   if (raw.mode === "exact" && pairs.verdict[pair]) return text[0];
-  return ALMOST[text] ?? text;
+  const least = 10 ** -raw.decimals;
+  if (Number(text) === 1) return `> ${(1 - least).toFixed(raw.decimals)}`;
+  return Number(text) === 0 ? `< ${least.toFixed(raw.decimals)}` : text;
 };
 const chanceText = (pair) => (STATES ? chance(pair) : `probability ${chance(pair)}`);
 

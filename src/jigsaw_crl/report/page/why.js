@@ -1,6 +1,8 @@
 // The panel with explanations: a label with its relatives, or a pair with its certificate.
 const why = $("why");
 const hint = $("why-body").firstElementChild;
+// Stands for a certificate that is not in the page.
+const LEFT_OUT = "This certificate is not in the page, which would be too long. Print it with: jigsaw explain DIR ANCESTOR DESCENDANT";
 let returnTo = null;
 let asked = 0;
 // The pair that is explained, and marked wherever it is shown; null if none is.
@@ -50,7 +52,7 @@ async function explain(a, d, from = null) {
   const turn = asked += 1;
   if (from) returnTo = from;
   const pair = a * P + d;
-  const [[proof = raw.left_out, ...sentences], said] = await Promise.all([textsOf(a, d), testimony(a, d)]);
+  const [proof, said] = await Promise.all([textOf(a, d), testimony(a, d)]);
   if (turn !== asked) return;
   const gauge = element("i");
   gauge.style.width = `${100 * pairs.probability[pair]}%`;
@@ -58,8 +60,8 @@ async function explain(a, d, from = null) {
   const line = element("p", { class: "verdict-line" },
     element("span", { class: `say v${code}` }, WORDS[code]), ...marks(pair), element("span", {}, chanceText(pair)));
   openWhy(`${labels[a]} → ${labels[d]}?`, line, STATES ? "" : element("div", { class: "gauge", "aria-hidden": "true" }, gauge),
-    element("pre", { id: "certificate", tabindex: "0" }, proof), ...forest(pair, said),
-    element("div", { id: "about" }, ...sentences.map((text) => element("p", {}, text))),
+    element("pre", { id: "certificate", tabindex: "0" }, proof || LEFT_OUT), raw.units[pair] ? element("p", { class: "tiny" }, `In the sensors' units: ${raw.units[pair]}.`) : "",
+    ...forest(pair, said),
     ...whoSays(pair, said),
     element("button", { type: "button", class: "tool", onclick: () => explain(d, a) }, "The other way round"));
   markPair(a, d);
