@@ -16,13 +16,13 @@ from cryptography.hazmat.primitives import serialization
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.cli.simulated import write_table
+from jigsaw_crl.cli.worlds import write_table
 from jigsaw_crl.federated.keys import generate_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.signing import Received
 
 from ..base.held import held_elsewhere
-from ..malformed.conftest import refused, snapshot
+from ..malformed.conftest import refused
 
 __all__ = ["refused"]
 
@@ -124,44 +124,9 @@ def test_a_result_that_fragments_are_added_to_is_replaced_and_its_neighbours_sta
     assert (lab / "result" / "other.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("out", ["result", "mine"])
-def test_adding_fragments_overwrites_a_users_own_file_with_force_only(
-    out, lab, another, refused, monkeypatch, capsys
-):
-    monkeypatch.chdir(lab)
-    table = Path(out) / "order.csv"
-    table.parent.mkdir(exist_ok=True)
-    table.write_text("mine")
-    add = ["assemble", another.name, "--into", "result"] + ["--out", out] * (out != "result")
-    refused(add, "order.csv", "exists and is not", "--force")
-    assert run([*add, "--force"]) == 0, capsys.readouterr().err
-    assert table.read_text().startswith("ancestor,")
-
-
-def test_an_added_fragment_is_never_overwritten(lab, another, refused):
-    inside = another.rename(lab / "result" / "order.csv")
-    for more in ([], ["--force"]):
-        refused(["assemble", inside, "--into", lab / "result", *more], "is not overwritten")
-
-
 def test_moments_and_keys_are_their_owners_alone(made):
     for name in ("lab.moments.npz", "k.key"):
         assert stat.S_IMODE(os.stat(made / name).st_mode) == 0o600
-
-
-def test_the_umask_decides_who_may_read_a_result(lab, monkeypatch):
-    monkeypatch.chdir(lab)
-    before = os.umask(0o027)
-    try:
-        assert run(["assemble", "lab.fragment.json", "--out", "new"]) == 0
-        world = ["simulate", "--setting", "A", "--samples", "9", "--format", "csv"]
-        assert run([*world, "--out", "study"]) == 0
-    finally:
-        os.umask(before)
-    for folder in ("new", "study"):
-        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o750
-        for path in Path(folder).glob("*.*"):
-            assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
@@ -197,22 +162,6 @@ def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab,
     assert "later" in jc.load_result(lab / "result").fragments
 
 
-def test_a_study_is_not_written_over_one_that_appears_meanwhile(tmp_path, monkeypatch, refused):
-    from jigsaw_crl.cli import simulated
-
-    truth = simulated._truth
-
-    def slow(world):
-        (tmp_path / "study").mkdir()
-        (tmp_path / "study" / "theirs.txt").write_text("theirs")
-        return truth(world)
-
-    monkeypatch.setattr(simulated, "_truth", slow)
-    code = run(["simulate", "--setting", "A", "--out", str(tmp_path / "study")])
-    assert code == 2
-    assert list(snapshot(tmp_path)) == ["study", "study/theirs.txt"]
-
-
 def test_a_folder_that_no_reproduction_wrote_is_left_alone(tmp_path, refused):
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "tables.md").write_text("mine")
@@ -236,12 +185,12 @@ def test_no_escape_sequence_reaches_the_terminal(as_json, lab, capsys):
     assert run(["explain", str(lab / "result"), *result.order.labels[:2], *options]) == 0
     assert run(["explain", str(lab / "result"), ESCAPE, "x"]) == 2
     assert run(["explain", str(lab / ESCAPE), "a", "b"]) == 2
-    from jigsaw_crl.base.terminal import note, print_json
+    from jigsaw_crl.base.terminal import note
     from jigsaw_crl.cli.output import emit, findings_table
 
     emit(False, {}, findings_table([finding]))
     note(ESCAPE)
-    print_json({"x": ESCAPE})
+    emit(True, {"x": ESCAPE})
     out, err = capsys.readouterr()
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out + err)
     assert json.loads(out.splitlines()[-1]) == {"x": ESCAPE}

@@ -1,8 +1,7 @@
 """Three sites with a fragment each and their coordinator, and the kits of a federation."""
 
-from __future__ import annotations
-
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,7 +57,13 @@ def public_keys(key_folder):
 def made(tmp_path_factory):
     """Kits of two sites; no test changes them."""
     folder = tmp_path_factory.mktemp("kits") / "federation"
-    return init_federation(folder, LABS, server="hub.example.org", port=9123)
+    kits = init_federation(folder, LABS, server="hub.example.org", port=9123)
+    return SimpleNamespace(
+        project=folder / "project.yml",
+        coordinator=kits / "hub.example.org",
+        admin=kits / "coordinator@jigsaw.local",
+        sites={name: kits / name for name in LABS},
+    )
 
 
 def read_local(kit, name):

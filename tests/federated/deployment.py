@@ -113,6 +113,7 @@ class Deployment:
                 "JIGSAW_TEST_HOLD": str(self.hold(name)),
                 "OMP_NUM_THREADS": "1",
                 "OPENBLAS_NUM_THREADS": "1",
+                **({"JIGSAW_TEST_HOSTILE": "1"} if hostile else {}),
             }
             with self.log(name).open("ab") as log:
                 self.processes[name] = subprocess.Popen(
@@ -123,16 +124,6 @@ class Deployment:
                     env=environment,
                     start_new_session=True,
                 )
-
-    def refuse_all(self, site: str) -> str:
-        """Make a site refuse every class that a job names; returns what it allowed."""
-        path = self.kits / site / "local" / "resources.json"
-        before = path.read_text()
-        self.allow(site, json.dumps({**json.loads(before), "class_allow_list": ["no.such.Class"]}))
-        return before
-
-    def allow(self, site: str, resources: str) -> None:
-        (self.kits / site / "local" / "resources.json").write_text(resources)
 
     def log(self, name: str) -> Path:
         return self.root / f"{name}.log"
@@ -152,8 +143,7 @@ class Deployment:
     def wait_for_sites(self, since: int = 0) -> None:
         """Wait until every site has joined; `since` is where to start in the coordinator's log.
 
-        A job at a site takes about as long to start as the site itself, so the time this takes
-        also sets the timeout of later rounds; the machine may be busier by then.
+        The time this takes also sets the timeout of later rounds; the machine may be busier then.
         """
         began = time.monotonic()
 
@@ -166,12 +156,12 @@ class Deployment:
         wait_until(joined, "the sites to join")
         self.enough = max(self.enough, round(3 * (time.monotonic() - began)))
 
-    def kill_jobs_of(self, name: str) -> bool:
-        """End the processes that a participant started for a job; were there any?"""
+    def kill_round(self) -> bool:
+        """End the process of the round at the coordinator; was there one?"""
         found = False
-        for child in psutil.Process(self.processes[name].pid).children(recursive=True):
+        for child in psutil.Process(self.processes[COORDINATOR].pid).children(recursive=True):
             try:
-                if any("_process" in word for word in child.cmdline()):
+                if "jigsaw_crl.federated.round" in child.cmdline():
                     child.kill()
                     found = True
             except psutil.NoSuchProcess:
@@ -185,7 +175,6 @@ class Deployment:
     def kill(self, name: str) -> None:
         process = self.processes.pop(name)
         children = psutil.Process(process.pid).children(recursive=True)
-        # The participant first: else it reports the end of its job, and NVFlare ends the round.
         process.kill()
         process.wait()
         for child in children:
@@ -211,7 +200,11 @@ class Deployment:
         return process.returncode, out + err
 
     def answers(self, round_name: str) -> set[str]:
-        return {p.stem for p in (self.results / round_name / "answers").glob("client-*.json")}
+        """The sites whose answers were received so far."""
+        if not (self.results / round_name / "round.json").exists():
+            return set()
+        found = self.standings(round_name)
+        return {site for site, standing in found.items() if standing["state"] == "received"}
 
     def standings(self, round_name: str) -> dict[str, dict[str, str]]:
         text = (self.results / round_name / "round.json").read_text()

@@ -1,7 +1,5 @@
 """What leaves a site: the documented fields and nothing else."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -13,9 +11,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.answer import make_answer
-from jigsaw_crl.federated.disclosure import FIELDS, rounded, shown, size_bound
+from jigsaw_crl.federated.disclosure import FIELDS, rounded, shown
 from jigsaw_crl.federated.settings import SiteSettings
-from jigsaw_crl.fragment import BayesFactors
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
 
@@ -72,7 +69,7 @@ def test_a_fragment_has_the_documented_fields_and_no_other(pieces):
 
 def test_the_guide_lists_exactly_what_leaves_a_site():
     text = GUIDE.read_text(encoding="utf-8")
-    table = text.split("## What leaves a site")[1].split("\n## ")[0]
+    table = text.split("## What leaves a client")[1].split("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == list(FIELDS)
 
 
@@ -82,20 +79,12 @@ def test_the_schema_is_closed_at_every_level(pieces):
         {"check": "x", "severity": "info", "message": "m", "remedy": "r", "value": None,
          "threshold": None, "client": None, "regime": None}
     ]  # fmt: skip
-    Fragment.from_document(document)
+    Fragment.from_json(json.dumps(document))
     for place in (document, document["outcome"], document["findings"][0], document["bayes"]):
         place["rows"] = [[1.0, 2.0]]
         with pytest.raises(InputError, match="rows"):
-            Fragment.from_document(document)
+            Fragment.from_json(json.dumps(document))
         del place["rows"]
-
-
-def test_no_array_has_the_length_of_the_features(pieces):
-    for piece in pieces[:2]:
-        assert piece.labels
-        found = set(lengths(json.loads(piece.to_json())))
-        assert FEATURES not in found
-        assert max(found) <= max(len(FIELDS), len(piece.labels) ** 2, len(piece.findings))
 
 
 def test_no_feature_is_named_and_no_basis_is_sent(pieces):
@@ -134,28 +123,11 @@ def test_a_finding_about_one_feature_does_not_name_it():
     assert "secret" not in piece.to_json()
 
 
-def test_the_size_is_bounded_by_the_labels_alone(pieces):
-    for piece in pieces:
-        assert len(piece.to_json().encode()) <= size_bound(piece.labels)
-    few, many = (jc.recover_fragment(client_with(1500, d)) for d in (20, 200))
-    assert few.labels == many.labels
-    assert size_bound(few.labels) == size_bound(many.labels)
-    # The same shape: ten times the features add no number.
-    count = [len(list(lengths(json.loads(f.to_json())["bayes"]))) for f in (few, many)]
-    assert count[0] == count[1]
-
-
-def test_the_largest_numbers_stay_within_the_bound():
-    """Long numbers for every pair and scale."""
-    labels = tuple(f"label {i}" for i in range(40))
-    p = len(labels)
-    numbers = np.full((10, p, p), -12345678901.2345)
-    bayes = BayesFactors(tuple(np.linspace(0.1, 1, 10)), numbers, *numbers[:2], (True,) * p)
-    blocks = tuple(frozenset([x]) for x in labels)
-    half = [(a, d) for a in blocks[: p // 2] for d in blocks[p // 2 :]]
-    order = jc.PartialOrder.from_pairs(blocks, half)
-    piece = Fragment("lab", "null-cone", labels, blocks, order, blocks, bayes=bayes)
-    assert len(piece.to_json()) <= size_bound(labels)
+def test_lists_are_as_long_as_there_are_labels_never_as_there_are_features(pieces):
+    for piece in pieces[:2]:
+        found = set(lengths(json.loads(piece.to_json())))
+        assert FEATURES not in found
+        assert max(found) <= max(len(FIELDS), len(piece.labels) ** 2, len(piece.findings))
 
 
 @pytest.fixture(scope="module")
@@ -180,13 +152,6 @@ def test_show_prints_every_number_that_is_written(words, tmp_path, capsys):
     assert document == json.loads(output.read_text())
     assert cli.run([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["fragment"] == document
-
-
-def test_show_works_without_a_file_and_one_of_both_is_needed(words, capsys):
-    assert cli.run([*words, "--show"]) == 0
-    assert "would leave this site" in capsys.readouterr().out
-    assert cli.run(words) == 2
-    assert "no output is asked for" in capsys.readouterr().err
 
 
 # -- what a fragment says about single rows --------------------------------------------------------
@@ -235,17 +200,6 @@ def test_rounding_keeps_what_the_sampling_error_justifies_and_changes_nothing_tw
             assert len(str(count).rstrip("0")) <= 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [100, 101])
-def test_rounding_turns_no_verdict_around(seed):
-    world = jc.simulate.random_world(n_latent=6, n_clients=4, coverage=5 / 6, seed=seed)
-    pieces = [jc.recover_fragment(world.client(k, n_samples=1000, seed=seed)) for k in range(4)]
-    before, after = jc.assemble(pieces), jc.assemble([rounded(piece) for piece in pieces])
-    decided = (before.verdicts >= 0) & (after.verdicts >= 0)
-    assert (before.verdicts == after.verdicts)[decided].all()
-    assert decided.mean() > 0.8 * (before.verdicts >= 0).mean()
-
-
 def with_and_without_a_row(world, seed, *, share):
     """Two fragments of one client whose rows differ by one."""
     control, regimes = world.rows(0, 1000, "gaussian", seed)
@@ -269,9 +223,9 @@ def test_the_membership_attack_works_on_two_fragments_and_the_budget_stops_it(tm
     for number, piece in enumerate((whole, without)):
         path.write_text(piece.to_json())
         answer = json.loads(make_answer(settings, "lab", f"round-{number}"))
-        seen.append(answer.get("fragment"))
+        seen.append(answer[0])
     assert seen == [whole.to_json(), None]
-    assert answer["why_not"] == "budget-spent"
+    assert answer[2] == "budget-spent"
 
 
 def test_a_fragment_of_too_few_rows_is_not_made(words, tmp_path, capsys):
@@ -283,12 +237,8 @@ def test_a_fragment_of_too_few_rows_is_not_made(words, tmp_path, capsys):
     assert cli.run([*asked, "512"]) == 0
 
 
-def test_the_command_rounds_unless_it_is_asked_not_to(words, tmp_path):
-    output = tmp_path / "fragment.json"
-    assert cli.run([*words, "-o", str(output)]) == 0
-    short = Fragment.from_json(output.read_text())
-    assert cli.run([*words, "-o", str(output), "--full-precision"]) == 0
-    full = Fragment.from_json(output.read_text())
-    assert rounded(full).to_json() == short.to_json() != full.to_json()
-    assert full.n_samples["control"] == 512
-    assert short.n_samples["control"] == 510
+def test_show_works_without_a_file_and_one_of_both_is_needed(words, capsys):
+    assert cli.run([*words, "--show"]) == 0
+    assert "would leave this site" in capsys.readouterr().out
+    assert cli.run(words) == 2
+    assert "no output is asked for" in capsys.readouterr().err

@@ -15,7 +15,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 
@@ -23,7 +22,6 @@ import psutil
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.federated.running import _session, wait_for_job, write_job
 from jigsaw_crl.federated.settings import RoundOptions
 
 from .deployment import (
@@ -147,7 +145,7 @@ def test_three_sites_give_the_order_of_the_pooled_study(live, impostors, study):
         assert f"{site}\treceived" in out
     before = (live.results / "first" / "result.json").read_bytes()
     code, said = live.run("first")
-    assert (code, "has ended on" in said) == (2, True)
+    assert (code, "has a result" in said) == (2, True)
     assert (live.results / "first" / "result.json").read_bytes() == before
 
 
@@ -156,7 +154,8 @@ def test_a_round_cannot_be_started_without_the_certificate_of_the_admin(kind, li
     out, err = impostors[kind].communicate(timeout=HANG)
     assert impostors[kind].returncode == 2, out + err
     assert re.search("refuses this kit|is not authorized for 'submit_job'", err)
-    assert len(err.splitlines()) == 1
+    # Besides the error there is at most a warning that the certificate expires soon.
+    assert sum(line.startswith("jigsaw: ") for line in err.splitlines()) == 1
     assert not (live.results / f"impostor-{kind}").exists()
 
 
@@ -170,66 +169,39 @@ def test_garbage_is_refused_by_name_and_what_is_far_above_the_limit_is_not_decod
     """
     live.rogue("client-1").write_text("\x00 this is no answer")
     live.rogue("client-2").write_text("x" * (40 << 20))
-    process = live.submit("misbehaving", min_sites=1)
     try:
-        wait_until(lambda: "exceeds" in live.said(COORDINATOR), "the answer to be dropped")
-        wait_until(lambda: live.answers("misbehaving") == {"client-3"}, "the honest answer")
-        wait_until(
-            lambda: live.standings("misbehaving")["client-1"]["state"] == "refused", "the garbage"
-        )
-        live.kill_jobs_of("client-2")
-        out, err = process.communicate(timeout=HANG)
+        code, said = live.run("misbehaving", min_sites=1)
     finally:
         live.rogue("client-1").unlink()
         live.rogue("client-2").unlink()
-    assert process.returncode == 3, out + err
+    assert code == 3, said
     standings = live.standings("misbehaving")
     assert {site: s["state"] for site, s in standings.items()} == {
         "client-1": "refused", "client-2": "missing", "client-3": "received",
     }  # fmt: skip
     assert "garbage" in standings["client-1"]["why"]
-    assert "oversized" not in standings["client-2"]["why"]
+    assert "sent far too much" in standings["client-2"]["why"]
+    assert "exceeds configured limit" in live.said("client-2")
     result = jc.load_result(live.results / "misbehaving")
     assert list(result.fragments) == ["client-3"]
-    assert set(result.provenance["refused"]) == {"client-1"}
 
 
 def test_no_site_can_veto_a_round(live):
-    """The process of client-1 dies, client-2 refuses our class, and client-4 is not listed."""
-    allowed = {site: live.refuse_all(site) for site in ("client-2", OUTSIDER)}
+    """client-1 never answers, client-2 sends garbage, and client-4 is not listed."""
     live.hold("client-1").touch()
-    began = time.monotonic()
-    process = live.submit("vetoed")
-    live.wait_for_hold("client-1")
-    wait_until(lambda: "client-3" in live.answers("vetoed"), "the answer of client-3")
-    live.kill_jobs_of("client-1")
-    live.hold("client-1").unlink()
-    out, err = process.communicate(timeout=HANG)
-    for site, resources in allowed.items():
-        live.allow(site, resources)
-    assert process.returncode == 3, out + err
-    # The round did not wait for sites that could no longer answer.
-    assert time.monotonic() - began < HANG / 2
-    standings = live.standings("vetoed")
-    for site in ("client-1", "client-2"):
-        assert standings[site] == {
-            "state": "missing", "why": "its process ended before it answered",
-        }  # fmt: skip
-    assert standings["client-3"]["state"] == "received"
+    live.rogue("client-2").write_text("{")
+    try:
+        code, said = live.run("vetoed", timeout=live.enough)
+    finally:
+        live.hold("client-1").unlink()
+        live.rogue("client-2").unlink()
+    assert code == 3, said
+    states = {site: standing["state"] for site, standing in live.standings("vetoed").items()}
+    assert states == {"client-1": "missing", "client-2": "refused", "client-3": "received"}
     assert list(jc.load_result(live.results / "vetoed").fragments) == ["client-3"]
     # A site that is not on the list was connected and was not asked.
     assert f"New client {OUTSIDER}@" in live.said(COORDINATOR)
-    assert "SendFragment" not in live.said(OUTSIDER)
-    assert not list((live.kits / OUTSIDER).glob("*-*-*-*-*"))
-
-
-def test_status_shows_who_is_connected(live):
-    done = jigsaw("federate", "status", live.kits.parent, "--patience", HANG, "--json")
-    assert done.returncode == 0, done.stderr
-    members = {one["name"]: one for one in json.loads(done.stdout)["members"]}
-    assert {name for name, one in members.items() if one["connected"]} == {*SITES, OUTSIDER}
-    assert members[OUTSIDER]["state"] == "not listed"
-    assert members["client-1"]["state"] == "listed"
+    assert not (live.kits / OUTSIDER / "fragment.sent.jsonl").exists()
 
 
 def test_a_kit_runs_once_and_stops_on_one_interrupt(live):
@@ -242,6 +214,100 @@ def test_a_kit_runs_once_and_stops_on_one_interrupt(live):
     process.send_signal(signal.SIGINT)
     assert process.wait(HANG) == 130
     assert not [one for one in family if one.is_running() and one.status() != "zombie"]
+
+
+class Attacker:
+    """A process that is connected with the certificate of a site, and sends what it likes."""
+
+    def __init__(self, live, kit):
+        command = [sys.executable, str(HERE / "rogue" / "attacker.py"), str(kit), kit.name]
+        self.log = (live.root / "attacker.log").open("a")
+        self.process = subprocess.Popen(
+            [*command, f"localhost:{live.port}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+        )
+
+    def says(self, what):
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def heartbeat(self, **forged):
+        """The code of the reply to a heartbeat in whose headers something is forged."""
+        from nvflare.private.defs import CellChannel, CellChannelTopic
+
+        place = {"channel": CellChannel.SERVER_MAIN, "topic": CellChannelTopic.HEART_BEAT}
+        return self.says({**place, "target": "server", "headers": forged})[0]
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+        self.log.close()
+
+
+@pytest.fixture(scope="module")
+def attacker(live):
+    """With the kit of a site that has a certificate of the federation."""
+    kit = shutil.copytree(live.kits / OUTSIDER, live.root / "stolen" / OUTSIDER)
+    made = Attacker(live, kit)
+    yield made
+    made.close()
+
+
+def test_a_site_with_a_manipulated_program_reaches_no_other_site_and_starts_no_round(
+    live, attacker
+):
+    """NVFlare passes messages between sites on, and takes the sender from the message."""
+    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
+    from nvflare.private.defs import CellMessageHeaderKeys
+
+    assert attacker.says("login")[0] == "ok"
+    assert attacker.heartbeat() == "ok"
+    ask = {"channel": "jigsaw", "topic": "fragment", "body": "evil"}
+    for headers in ({}, {MessageHeaderKey.ORIGIN: "server"}):
+        for site in SITES:
+            code, size = attacker.says({**ask, "target": site, "headers": headers, "seconds": 2})
+            assert (code, size) == ("timeout", 0)
+    for forged in (
+        {MessageHeaderKey.ORIGIN: "client-1"},
+        {CellMessageHeaderKeys.CLIENT_NAME: "client-1"},
+    ):
+        assert attacker.heartbeat(**forged) == "timeout"
+    for topic in ("start", "state"):
+        text = RoundOptions(round_name="evil").model_dump_json()
+        start = {"channel": "jigsaw", "topic": topic, "target": "server", "body": text}
+        assert attacker.says({**start, "seconds": 2})[0] == "timeout"
+    # Requests of NVFlare that stop a participant, or that only the coordinator's own parts have.
+    for channel, topic in (("_net_manager", "stop_cell"), ("server_parent_listener", "heartbeat")):
+        stop = {"channel": channel, "topic": topic, "target": "server", "body": "x", "plain": True}
+        assert attacker.says({**stop, "seconds": 2})[0] == "timeout"
+    assert attacker.heartbeat() == "ok"
+    assert not (live.results / "evil").exists()
+    for site in SITES:
+        sent = (live.kits / site / "fragment.sent.jsonl").read_text()
+        assert "first" in sent
+        assert "evil" not in sent
+
+
+def test_a_site_that_begins_hundreds_of_answers_leaves_room_for_those_of_others(live, attacker):
+    """NVFlare has 128 threads for answers, and waits minutes for one that does not end."""
+    assert attacker.says({"flood": 300}) == ["sent", 300]
+    code, said = live.run("flooded", timeout=live.enough)
+    assert code == 0, said
+
+
+def test_a_stolen_kit_that_is_connected_is_cut_off_by_renew_and_does_not_come_back(live, attacker):
+    done = jigsaw("federate", "renew", live.kits.parent, OUTSIDER)
+    assert done.returncode == 0, done.stderr
+    assert attacker.heartbeat() == "timeout"
+    again = Attacker(live, live.root / "stolen" / OUTSIDER)
+    try:
+        assert again.says("login")[0] == "refused"
+    finally:
+        again.close()
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +358,6 @@ def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused
     assert standings["client-3"]["state"] == "received"
     assert "stale" in standings["client-1"]["why"]
     result = jc.load_result(live.results / "wounded")
-    assert result.provenance["missing"] == ["client-2"]
     assert list(result.fragments) == ["client-3"]
     os.utime(stale, ns=(before, before))
     since = len(live.said(COORDINATOR))
@@ -303,33 +368,50 @@ def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused
 # -- a coordinator that dies, and one that turns hostile ----------------------------------------
 
 
-def test_a_killed_coordinator_loses_no_fragment_and_the_round_can_be_run_again(live, study):
+def test_after_a_coordinator_was_killed_the_round_can_be_run_again(live, attacker):
     live.hold("client-3").touch()
     process = live.submit("broken", min_sites=3)
     live.wait_for_hold("client-3")
     two = {"client-1", "client-2"}
     wait_until(lambda: live.answers("broken") == two, "two answers")
-    live.kill(COORDINATOR)
+    # Of the three processes of the coordinator, the one that the user started.
+    own = live.processes.pop(COORDINATOR)
+    family = psutil.Process(own.pid).children(recursive=True)
+    assert sum("jigsaw_crl.federated.round" in one.cmdline() for one in family) == 1
+    own.kill()
+    own.wait()
+    assert not psutil.wait_procs(family, timeout=HANG)[1]
     process.kill()
     process.communicate()
-    live.kill_jobs_of("client-3")
     live.hold("client-3").unlink()
     assert live.answers("broken") == two
     assert not (live.results / "broken" / "result.json").exists()
-    # From here on the coordinator is hostile: it lets everything pass.
-    local = live.kits / COORDINATOR / "local"
-    (local / "authorization.json").unlink()
-    resources = json.loads((local / "resources.json").read_text())
-    (local / "resources.json").write_text(json.dumps({**resources, "class_allow_list": ["*"]}))
     since = len(live.said(COORDINATOR))
-    assert "not hardened" in jigsaw("federate", "start", live.kits / COORDINATOR).stderr
-    live.start(COORDINATOR, hostile=True)
+    live.start(COORDINATOR)
     live.wait_for_sites(since)
     code, said = live.run("broken", min_sites=3)
     assert code == 0, said
     assert pairs(live.results / "broken") == pairs(live.results / "first")
     ours, before = (jc.load_result(live.results / name).fragments for name in ("broken", "first"))
     assert {f.to_json() for f in ours.values()} == {f.to_json() for f in before.values()}
+    # The log-in of the stolen kit, which NVFlare would still accept.
+    assert attacker.heartbeat() == "timeout"
+
+
+@pytest.fixture(scope="module")
+def hostile(live):
+    """The coordinator lets everything pass that NVFlare does by default."""
+    live.kill(COORDINATOR)
+    local = live.kits / COORDINATOR / "local"
+    (local / "authorization.json").unlink()
+    defaults = (local / "resources.json.default").read_text()
+    own = str(live.root / "hostile")  # NVFlare's own place is shared by all who use the machine
+    (local / "resources.json").write_text(defaults.replace("/tmp/nvflare", own))
+    since = len(live.said(COORDINATOR))
+    assert "not hardened" in jigsaw("federate", "start", live.kits / COORDINATOR).stderr
+    live.start(COORDINATOR, hostile=True)
+    live.wait_for_sites(since)
+    return live
 
 
 SPY = """
@@ -341,49 +423,55 @@ class Spy(Executor):
         open({marker!r} + fl_ctx.get_identity_name(), "w").close()
         return Shareable()
 """
+WORKFLOW = {
+    "id": "w",
+    "path": "nvflare.app_common.workflows.broadcast_and_process.BroadcastAndProcess",
+    "args": {"processor": "p", "task_name": "t", "min_responses_required": 1, "timeout": 5},
+}
 
 
-def hostile_job(live, folder: Path, executor: str, code: str | None = None) -> Path:
-    job = write_job(folder / "job", RoundOptions("hostile", timeout=live.enough))
-    path = job / "app" / "config" / "config_fed_client.json"
-    config = json.loads(path.read_text())
-    config["executors"][0]["executor"] = {"path": executor, "args": {}}
-    path.write_text(json.dumps(config))
+def job(folder: Path, executor: str, code: str | None = None) -> Path:
+    """A job of NVFlare, as a hostile coordinator would write it."""
+    app = folder / "job" / "app"
+    client = {"executors": [{"tasks": ["t"], "executor": {"path": executor, "args": {}}}]}
+    files = {
+        "../meta.json": {"name": "job", "min_clients": 1, "deploy_map": {"app": ["@ALL"]}},
+        "config/config_fed_server.json": {"format_version": 2, "workflows": [WORKFLOW]},
+        "config/config_fed_client.json": {"format_version": 2, **client},
+    }
+    (app / "config").mkdir(parents=True)
+    for name, content in files.items():
+        (app / name).write_text(json.dumps(content))
     if code is not None:
-        custom = job / "app" / "custom"
-        custom.mkdir()
-        (custom / "spy.py").write_text(code)
-    return job
+        (app / "custom").mkdir()
+        (app / "custom" / "spy.py").write_text(code)
+    return folder / "job"
 
 
-def submit_any(live, job: Path) -> dict:
-    """How a job ended that was submitted without `jigsaw federate submit`."""
-    with _session(live.kits / ADMIN, HANG) as session:
-        name = session.submit_job(str(job))
-        wait_for_job(session, name, HANG)
-        # The server writes the status first, and what each site said a moment later.
+@pytest.mark.parametrize("ships_code", [True, False])
+def test_a_hostile_coordinator_runs_no_job_at_a_site_and_reads_no_file(
+    ships_code, hostile, tmp_path
+):
+    """NVFlare's coordinator says itself whether what it asks needs a site's permission."""
+    from nvflare.fuel.flare_api.flare_api import new_secure_session
+
+    spy = SPY.format(marker=str(tmp_path / "spied-")) if ships_code else None
+    executor = "spy.Spy" if ships_code else "nvflare.app_common.np.np_trainer.NPTrainer"
+    session = new_secure_session(ADMIN, str(hostile.kits / ADMIN), timeout=HANG)
+    try:
+        name = session.submit_job(str(job(tmp_path, executor, spy)))
         wait_until(lambda: "job_deploy_detail" in session.get_job_meta(name), "the sites' word")
-        return session.get_job_meta(name)
-
-
-def test_a_job_that_ships_its_own_code_is_refused_by_every_site(live, tmp_path):
-    marker = str(tmp_path / "spied-")
-    meta = submit_any(live, hostile_job(live, tmp_path, "spy.Spy", SPY.format(marker=marker)))
-    assert meta["byoc"] is True
+        meta = session.get_job_meta(name)
+    finally:
+        session.close()
     assert meta["status"] == "FINISHED:FAILED_TO_RUN"
-    # The hostile coordinator accepts it; the sites do not.
+    # The hostile coordinator accepts it; the sites do not answer.
     detail = dict(line.split(": ", 1) for line in meta["job_deploy_detail"] if ": " in line)
     assert detail["server"] == "OK"
+    said = hostile.said(COORDINATOR)
     for site in SITES:
-        assert "BYOC not permitted" in detail[site]
+        assert "no reply" in detail[site]
+        assert f"READ AT {site}: \n" in said
+        assert "a request for ('admin'," in hostile.said(site)
+    assert "min_rows" not in said
     assert not list(tmp_path.glob("spied-*"))
-
-
-def test_a_class_that_is_not_ours_is_refused_by_every_site(live, tmp_path):
-    name = "nvflare.app_common.np.np_trainer.NPTrainer"
-    meta = submit_any(live, hostile_job(live, tmp_path, name))
-    assert meta["status"] != "FINISHED:COMPLETED"
-    for site in SITES:
-        assert f"'{name}' at config path" in live.said(site)
-        assert "is not in allow_list" in live.said(site)
-    assert not live.answers("hostile")

@@ -1,12 +1,9 @@
 """Signed fragments: verified, or refused by the name of the site."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import stat
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -15,15 +12,9 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.keys import read_key_list, read_private_key
-from jigsaw_crl.federated.signing import (
-    Envelope,
-    is_signed,
-    open_signed,
-    open_unverified,
-    sign_fragment,
-)
+from jigsaw_crl.federated.signing import Envelope, open_signed, open_unverified, sign_fragment
 
-from ..fragment.examples import assert_one_line, fragment, fragments, mutations
+from ..fragment.examples import assert_one_line, fragment, fragments
 from .conftest import SITES, STUDY
 
 ONE, OTHER = SITES[:2]
@@ -43,10 +34,10 @@ def text(private):
 
 @given(
     fragments(),
-    st.datetimes(datetime(2025, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC)),
+    st.integers(1_735_689_600 * 10**9, 1_767_225_600 * 10**9),
 )
 def test_an_opened_fragment_is_the_one_that_was_signed(private, public_keys, piece, when):
-    text = sign_fragment(piece, private[ONE], issued_at=when, **FOR)
+    text = sign_fragment(piece, private[ONE], serial=when, **FOR)
     signed = open_signed(
         text.encode(),
         public_keys.model_copy(update={"sites": {piece.client: public_keys.sites[ONE]}}),
@@ -54,30 +45,15 @@ def test_an_opened_fragment_is_the_one_that_was_signed(private, public_keys, pie
     )
     assert signed.fragment.to_json() == piece.to_json()
     assert signed.site == piece.client
-    assert signed.serial == (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta.resolution * 1000
+    assert signed.serial == when
     assert (signed.envelope.study, signed.envelope.round) == (STUDY, "first")
     assert signed.digest == hashlib.sha256(piece.to_json().encode()).hexdigest()
-    assert signed.envelope.issued_at == when.replace(microsecond=0)
-    assert is_signed(text)
     assert open_unverified(text).to_json() == piece.to_json()
-
-
-@given(st.data())
-def test_a_changed_envelope_is_refused_in_one_line_or_means_the_same(text, public_keys, data):
-    changed = data.draw(mutations(text))
-    before = open_signed(text, public_keys, "first")
-    try:
-        after = open_signed(changed, public_keys, "first")
-    except InputError as error:
-        assert_one_line(error)
-        return
-    assert after.fragment.to_json() == before.fragment.to_json()
-    assert after.envelope.about() == before.envelope.about()
 
 
 @pytest.mark.parametrize(
     "field",
-    ["site", "key", "study", "round", "issued_at", "serial", "fragment", "signature"],
+    ["site", "key", "study", "round", "serial", "fragment", "signature"],
 )
 def test_no_field_can_be_altered(field, text, public_keys):
     envelope = json.loads(text)
@@ -86,7 +62,6 @@ def test_no_field_can_be_altered(field, text, public_keys):
         "key": "0" * 16,
         "study": "another",
         "round": "another",
-        "issued_at": "2020-01-01T00:00:00Z",
         "serial": envelope["serial"] + 1,
         "fragment": fragment(method="paper").to_json(),
         "signature": base64.b64encode(bytes(64)).decode(),
@@ -102,9 +77,6 @@ def shifted(seconds):
     return lambda envelope: {"serial": envelope.serial + seconds * 10**9}
 
 
-TIME = r"it was signed (in the future|at two different times)"
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -113,9 +85,9 @@ TIME = r"it was signed (in the future|at two different times)"
             lambda x: {"fragment": json.dumps(json.loads(x.fragment), ensure_ascii=False)},
             "not as this program writes it",
         ),
-        (shifted(-3600), TIME),
-        (shifted(3600), TIME),
-        (shifted(10**9), TIME),
+        (shifted(-(10**9)), "it was made before 2025"),
+        (shifted(3600), "it was made in the future"),
+        (shifted(10**9), "it was made in the future"),
     ],
     ids=["another client", "another spelling", "too early", "too late", "far too late"],
 )
@@ -134,12 +106,12 @@ def test_signing_on_the_command_line_names_study_and_round(
     table, out = str(next(study.glob("client-1.*"))), tmp_path / "f.json"
     words = ["fragment", table, "-o", str(out), "--sign", str(key_folder / f"{ONE}.key")]
     assert cli.run(words) == 2
-    assert "a signature is for one round of one study" in capsys.readouterr().err
+    assert "--sign, --study and --round belong together" in capsys.readouterr().err
     assert cli.run([*words, "--name", ONE, "--study", STUDY, "--round", "first"]) == 0
     opened = open_signed(out.read_text(), public_keys, "first")
     assert opened.site == ONE
     assert cli.run(["fragment", table, "--show", "--round", "first"]) == 2
-    assert "belong to --sign" in capsys.readouterr().err
+    assert "belong together" in capsys.readouterr().err
 
 
 def test_a_signed_text_in_another_spelling_is_refused(text, public_keys):
@@ -171,6 +143,7 @@ def test_only_the_owner_can_read_a_private_key_and_it_is_not_overwritten(tmp_pat
     ("text", "says"),
     [
         ("[sites", "not valid TOML"),
+        (f"study = {'9' * 5000}", "not valid TOML"),
         (NAMED + "[site]", "has no field 'sites'"),
         ('[sites]\nlab = "ed25519:AAAA"', "has no field 'study'"),
         (NAMED + "[sites]", "'sites'"),
@@ -187,10 +160,9 @@ def test_an_invalid_list_of_keys_is_refused_with_the_name_of_the_site(text, says
     assert_one_line(caught.value)
 
 
-NOT_A_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"
-
-
-@pytest.mark.parametrize("text", ["", NOT_A_KEY])
+@pytest.mark.parametrize(
+    "text", ["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"]
+)
 def test_a_file_that_is_not_a_private_key_is_refused(text, tmp_path):
     (tmp_path / "key").write_text(text)
     with pytest.raises(InputError, match="not an Ed25519 private key"):

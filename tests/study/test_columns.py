@@ -10,7 +10,14 @@ import pytest
 
 import jigsaw_crl as jc
 
-from .tables import assert_same, frame_of, read_with_findings, regimes_of
+from .tables import (
+    assert_same,
+    client_of,
+    frame_of,
+    read_with_findings,
+    regimes_of,
+    write_table,
+)
 
 
 def _with_extra(extra) -> pd.DataFrame:
@@ -93,3 +100,22 @@ def test_a_regime_column_of_sorted_rows_is_named_with_its_first_value(ending, tm
     assert "no control rows" not in text
     with pytest.raises(jc.InputError, match=r"with regime=\. Columns that may hold it: 'Campaign'"):
         jc.Client.from_table(frame, name="lab-1")
+
+
+@pytest.mark.parametrize(
+    "kind", ["csv", "parquet", "npz", "h5ad", "arrays", "arrays, features", "arrays, columns"]
+)
+def test_a_column_of_a_file_can_be_ignored(kind, tmp_path):
+    regimes, more = regimes_of(), []
+    path = tmp_path / "lab-1.npz"
+    if kind.startswith("arrays"):
+        names, more = ("x1", "x2", "x3", "x4"), ["notes"]
+        named = {kind.split(", ")[1]: np.array(names)} if "," in kind else {}
+        np.savez(path, **regimes, **named, notes=np.array(["hm"]))
+    else:
+        path = write_table(regimes, tmp_path / f"lab-1.{kind}", kind)
+    client = jc.read_client(path, ignore=["x2", *more])
+    assert client.features == ("x1", "x3", "x4")
+    assert_same(client, client_of({k: v[:, [0, 2, 3]] for k, v in regimes.items()}))
+    with pytest.raises(jc.InputError, match="no column 'x22' to ignore"):
+        jc.read_client(path, ignore=["x22", *more])

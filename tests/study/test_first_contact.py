@@ -91,15 +91,6 @@ def test_a_site_that_spells_a_label_otherwise_joins_on_every_road(tmp_path):
     assert any(f.check == "label-spelling" for f in added.diagnostics)
 
 
-def test_a_sheet_is_read_by_pandas(tmp_path, monkeypatch, reference):
-    path = tmp_path / "lab-1.xlsx"
-    frame = frame_of(regimes_of())
-    frame.to_csv(tmp_path / "zip.csv")
-    pd.DataFrame().to_pickle(path, compression="zip")
-    monkeypatch.setattr(pd, "read_excel", lambda *_, **__: frame)
-    assert_same(jc.read_client(path), reference)
-
-
 def test_a_sheet_without_its_library_says_what_to_install(tmp_path, monkeypatch):
     path = tmp_path / "lab-1.xlsx"
     pd.DataFrame().to_pickle(path, compression="zip")

@@ -102,13 +102,13 @@ OTHERS: dict[str, tuple[Callable[[dict[str, np.ndarray]], jc.Client], str]] = {
     ),
     "batches": (
         lambda r: client_of(regimes_of(seed=1), batch=dict.fromkeys(r, "monday")),
-        "only one of the two has batches",
+        "moments with batches cannot be merged with moments without",
     ),
     "groups": (
         lambda r: client_of(
             regimes_of(seed=1), group={k: np.arange(len(v)) // 9 for k, v in r.items()}
         ),
-        "only one of the two has groups",
+        "moments with groups cannot be merged with moments without",
     ),
 }
 

@@ -1,7 +1,5 @@
 """Every file format gives the same client; broken files give an error."""
 
-from __future__ import annotations
-
 import string
 
 import numpy as np

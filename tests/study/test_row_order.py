@@ -1,7 +1,5 @@
 """A time or row number is not a feature."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,15 +32,6 @@ def test_a_time_or_row_number_is_named_and_not_used(column, tmp_path, reference)
     assert "'clock' is rising from row to row" in finding.message
     with pytest.warns(UserWarning, match="'clock' is rising"):
         assert_same(jc.Client.from_table(frame, name="lab-1"), reference)
-
-
-def test_regimes_may_be_interleaved_in_time(tmp_path, reference):
-    frame = frame_of(regimes_of())
-    frame["clock"] = np.random.default_rng(1).permutation(len(frame)) * 1.0
-    by_time = frame.sort_values(["regime", "clock"])
-    with pytest.warns(UserWarning, match="'clock' is rising"):
-        client = jc.Client.from_table(by_time, name="lab-1")
-    assert client.features == reference.features
 
 
 def test_measurements_doses_and_short_runs_are_used():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import jigsaw_crl as jc
@@ -20,13 +21,13 @@ def test_a_manifest_states_the_noise_of_all_sensors_or_of_each(folder):
     path.write_text("sensor_noise = 0.5")
     (client,) = jc.read_study(folder).clients
     assert dict(client.sensor_noise) == dict.fromkeys(client.features, 0.5)
-    assert client.noise.stated
+    np.testing.assert_allclose(client.white.space.sensors, 0.25)
     first = client.features[0]
     path.write_text(f"sensor_noise = 0.5\n[clients.lab1]\nsensor_noise = {{{first} = 2}}")
     (client,) = jc.read_study(folder).clients
     assert dict(client.sensor_noise) == {first: 2.0}
     # The noise of the others is not known.
-    assert not client.noise.stated
+    assert not np.isclose(client.white.space.sensors, 0.25).any()
 
 
 @pytest.mark.parametrize(

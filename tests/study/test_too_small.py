@@ -1,7 +1,5 @@
 """A regime without a covariance is left out, and the study is used without it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -41,21 +39,6 @@ def test_a_small_bad_regime_is_left_out_alone(spoil, says, kind, tmp_path):
     assert set(result.order.labels) == set(NAMES)
     with pytest.warns(UserWarning, match=says):
         assert set(jc.read_client(tmp_path / f"s0.{kind}").labels) == {"valve", "flow"}
-
-
-@pytest.mark.parametrize("scale", [0.0, 1.0, 1000.0])
-def test_twelve_odd_rows_do_not_refuse_the_study(scale):
-    world = _world()
-    clients = []
-    for k in range(2):
-        control, regimes = world.rows(k, 2_000)
-        if k == 0:
-            regimes["pump"] = regimes["pump"][:12].copy()
-            regimes["pump"][3] *= scale
-        clients.append(
-            jc.Client.from_samples(f"s{k}", observational=control, interventions=regimes)
-        )
-    assert set(jc.recover(clients).order.labels) == set(NAMES)
 
 
 def test_a_strength_of_a_label_is_left_out_and_the_label_stays(tmp_path):

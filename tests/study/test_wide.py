@@ -10,12 +10,9 @@ from scipy.sparse import csr_matrix, issparse
 import jigsaw_crl as jc
 from jigsaw_crl.client.reduction import ColumnSketch
 from jigsaw_crl.study import merge_clients, write_moments
-from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.rows import BadRows
-from jigsaw_crl.study.table import Chunk
 
 from ..client.wide_rows import client_from, probabilities, wide_regimes
-from .tables import read_with_findings, write_frame, write_h5ad
+from .tables import read_with_findings, write_h5ad
 
 M, N = 520, 200
 
@@ -43,15 +40,6 @@ def assert_alike(client: jc.Client, regimes: dict[str, np.ndarray]) -> None:
     np.testing.assert_allclose(own, other, atol=0.03)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["csv", "parquet", "npz", "csv.gz"])
-def test_every_format_gives_the_client_of_the_rows(tmp_path, frame, regimes, ending):
-    client = jc.read_client(write_frame(frame, tmp_path / f"lab-1.{ending}", ending))
-    assert client.columns == tuple(f"gene {i}" for i in range(M))
-    np.testing.assert_allclose(client.centre, regimes["control"].mean(axis=0), atol=1e-5)
-    assert_alike(client, regimes)
-
-
 def test_columns_that_are_no_measurements_are_left_out_and_named(tmp_path, frame, regimes):
     table = frame.assign(time=np.arange(len(frame)) * 1.0, site=3.5, holes=frame["gene 1"])
     table.loc[5, "holes"] = np.nan
@@ -66,7 +54,9 @@ def test_columns_that_are_no_measurements_are_left_out_and_named(tmp_path, frame
     assert ignored == {"time", "batch day"}
     assert_alike(client, regimes)
     rows = frame[list(client.columns)]
-    assert jc.recover_fragment(client).transform(rows).shape == (len(frame), 4)
+    fragment = jc.recover_fragment(client)
+    assert fragment.transform(rows).shape == (len(frame), 4)
+    assert "reduced-columns" in {f.check for f in fragment.findings}
 
 
 @pytest.mark.slow
@@ -116,19 +106,6 @@ def test_sparse_rows_of_anndata_stay_sparse(tmp_path, regimes, monkeypatch):
         assert seen
         assert all(seen) == (kind == "sparse")
     np.testing.assert_allclose(said["sparse"], said["dense"], atol=0.03)
-
-
-def test_rows_of_sparse_matrices_with_bad_values_are_counted_and_left_out():
-    rows = np.eye(4, 5)
-    rows[2, 3], rows[1, 1] = np.nan, np.inf
-    for given in (csr_matrix(rows), rows):
-        bad = BadRows("abcde", Reading.of(None, name="lab", missing="drop"))
-        regimes = ("control", "x"), np.array([0, 0, 1, 1])
-        left = bad.without(Chunk(given, {"regime": regimes}))
-        assert left.beside["regime"][1].tolist() == [0, 1]
-        assert bad.dropped.regimes == {"x": 1}
-        (problem,) = bad.problems()
-        assert "infinite in column 'b', row 2" in problem.what
 
 
 # -- moments files ---------------------------------------------------------------------------------

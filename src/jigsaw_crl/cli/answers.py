@@ -8,17 +8,21 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import normal_label
 from jigsaw_crl.base.terminal import note, working
 from jigsaw_crl.base.text import chance, few, pluralise, signed
-from jigsaw_crl.cli.options import command
-from jigsaw_crl.cli.output import Table, emit, records
+from jigsaw_crl.cli.options import Answers, command
+from jigsaw_crl.cli.output import Table, records
+
+if TYPE_CHECKING:
+    from jigsaw_crl.result.difference import Answer
 
 
 @command("jigsaw explain result/ pump valve")
-def explain(folder: Path, ancestor: str, descendant: str, *, as_json: bool = False) -> None:
+def explain(folder: Path, ancestor: str, descendant: str) -> Answers:
     """Why is this the verdict on a pair of labels?"""
     from jigsaw_crl.result.folder import load_result
 
@@ -38,19 +42,19 @@ def explain(folder: Path, ancestor: str, descendant: str, *, as_json: bool = Fal
         "verdict": order.verdict(*pair).name.lower(),
         # Algorithm 3 gives none.
         "probability": None if order.mode == "paper" else float(order.probability(*pair)),
-        "excludes_above": certificate.bound if certificate.excluded else None,
-        "excludes_unit": certificate.bound_unit if certificate.excluded else "",
-        "effect": None if certificate.effect is None else asdict(certificate.effect),
-        "contested": certificate.contested,
+        "excludes_above": certificate.bound,
+        "excludes_unit": certificate.bound_unit,
+        "effect": certificate.effect,
+        "contested": list(certificate.contested_by),
         "rests_on": certificate.rests_on or None,
         "witnesses": certificate.witnesses or None,
         "certificate": str(certificate),
     }
-    emit(as_json, document, str(certificate))
+    yield document, str(certificate)
 
 
 @command("jigsaw predict result/ pump=+1.0")
-def predict(folder: Path, shifts: list[str], *, as_json: bool = False) -> None:
+def predict(folder: Path, shifts: list[str]) -> Answers:
     """What changes if some labels are moved?
 
     Needs hard interventions. Each label is moved by its amount while everything else goes on as in
@@ -67,7 +71,7 @@ def predict(folder: Path, shifts: list[str], *, as_json: bool = False) -> None:
         for label, change, low, high in zip(*(frame[x] for x in changes), strict=True)
     ]
     title, columns = "Expected change in standard deviations", ["label", "change", "95 % interval"]
-    emit(as_json, {"changes": records(frame)}, Table(title, columns, rows))
+    yield {"changes": records(frame)}, Table(title, columns, rows)
 
 
 def _amounts(given: list[str], what: str) -> dict[str, float]:
@@ -88,46 +92,45 @@ def _amounts(given: list[str], what: str) -> dict[str, float]:
 
 
 @command("jigsaw diff before/ after/")
-def diff(old: Path, new: Path, *, as_json: bool = False) -> None:
+def diff(old: Path, new: Path) -> Answers:
     """What changed between two results, and because of which clients?
 
-    Lists the verdicts and effects that changed, and the clients that joined, left or changed and
-    have both labels.
+    Lists the verdicts, total effects and direct edges that changed, and the clients that joined,
+    left or changed and have both labels.
     """
     from jigsaw_crl.result import load_result
-    from jigsaw_crl.result.difference import difference
+    from jigsaw_crl.result.difference import KINDS, difference
 
     found = difference(load_result(old), load_result(new))
     told: list[str | Table] = [f"{found.summary}."]
     for what, labels in (("new labels", found.new_labels), ("labels gone", found.lost_labels)):
         told += [f"{what}: {few(labels)}"] if labels else []
-    if found.turned:
-        told.append(f"counted as growing in the other direction than before: {few(found.turned)}")
-    columns = ["before", "after", "because of"]
-    if found.verdicts:
+    for what in KINDS:
         rows = [
             (
-                v.ancestor,
-                v.descendant,
-                f"{v.before} ({chance(v.probability_before)})",
-                f"{v.after} ({chance(v.probability_after)})",
-                few(v.because) or "other pairs",
+                x.ancestor,
+                x.descendant,
+                *(_answer_in_words(what, answer) for answer in (x.before, x.after)),
+                few(x.because) or "other pairs",
             )
-            for v in found.verdicts
+            for x in found.of(what)
         ]
-        told.append(Table("Verdicts (probability)", ["ancestor", "descendant", *columns], rows))
-    if found.effects:
-        changes = [
-            (
-                e.cause,
-                e.effect,
-                *("none" if x is None else signed(x) for x in (e.before, e.after)),
-                few(e.because) or "other pairs",
-            )
-            for e in found.effects
-        ]
-        told.append(Table("Total effects", ["cause", "effect", *columns], changes))
-    emit(as_json, asdict(found), told)
+        columns = ["ancestor", "descendant", "before", "after", "because of"]
+        told += [Table(f"Another {what}", columns, rows)] if rows else []
+    if len(found.of("verdict")) < len(found.changes):
+        told.append(
+            "An effect counts if its 95 % interval excludes zero, an edge if it is decided. They "
+            "changed if they came, went, or moved by more than their earlier standard error."
+        )
+    yield asdict(found), told
+
+
+def _answer_in_words(what: str, answer: Answer | None) -> str:
+    """An answer with its probability or size."""
+    if answer is None:
+        return "none"
+    number = chance(answer.number, 2) if what == "verdict" else signed(answer.number)
+    return f"{answer.says} ({number})"
 
 
 @command("jigsaw design result/")
@@ -138,8 +141,7 @@ def design(
     cost: list[str] | None = None,
     cannot: list[str] | None = None,
     seed: int = 0,
-    as_json: bool = False,
-) -> None:
+) -> Answers:
     """Propose the next experiment: a new client, or more rows.
 
     Prints the labels, which interventions should be hard, and the pairs that are likely settled;
@@ -155,23 +157,21 @@ def design(
     costs = _amounts(cost or [], "cost")
     with working("weighing clients"):
         found = next_client(order, size, seed=seed, cost=costs, cannot=cannot or ())
-    document = {**asdict(found), "kinds": found.kinds, "expects": found.expects}
+    document = asdict(found)
     if not found.undetermined:
-        emit(as_json, document, str(found))
+        yield document, str(found)
         return
-    told: list[str | Table] = [found.kinds] if found.kinds else []
-    told += [
+    pairs = zip(found.settles, found.chances, strict=True)
+    lines = [(a, d, f"{chance:.2f}") for (a, d), chance in pairs]
+    columns = ["ancestor?", "descendant?", "chance"]
+    settled = Table("Pairs that it settles more likely than not", columns, lines, long=True)
+    told = [
+        found.kinds,
         f"labels: {', '.join(found.labels)}",
         f"why so many: {found.reason}",
         f"such a client {found.expects}",
     ]
-    pairs = zip(found.settles, found.chances, strict=True)
-    lines = [(a, d, f"{chance:.2f}") for (a, d), chance in pairs]
-    if lines:
-        title, columns = "Pairs that it settles more likely than not", ["ancestor?", "descendant?"]
-        told.append(Table(title, [*columns, "chance"], lines, long=True))
-    told += [found.more_rows] if found.more_rows else []
-    emit(as_json, document, told)
+    yield document, told, [settled] if lines else "", found.more_rows
 
 
 @command("jigsaw verify result/ --keys site-keys.toml --fragment lab-1.fragment.json")
@@ -181,9 +181,7 @@ def verify(
     keys: Path | None = None,
     fragment: list[Path] | None = None,
     log: Path | None = None,
-    recompute: bool = True,
-    as_json: bool = False,
-) -> None:
+) -> Answers:
     """Check who signed a result, and whether it follows.
 
     The fragments are assembled again. The digest that is printed is the same for everybody who was
@@ -195,21 +193,19 @@ def verify(
 
     listed = None if keys is None else read_key_list(keys)
     with working("checking"):
-        found = verify_result(
-            folder, keys=listed, fragments=fragment or [], log=log, recompute=recompute
-        )
+        found = verify_result(folder, keys=listed, fragments=fragment or [], log=log)
     rows = [(check.what, check.outcome, check.detail) for check in found.checks]
     checks = [asdict(check) for check in found.checks]
     ok = found.state == "verified"
     document = {"ok": ok, "state": found.state, "digest": found.digest, "checks": checks}
     last = f"{found.state}; digest of the result: {found.digest}"
-    emit(as_json, document, Table("Checks", ["what", "outcome", "detail"], rows), last)
+    yield document, Table("Checks", ["what", "outcome", "detail"], rows), last
     if ok:
         return
     lacking = found.state == "not verified"
     wanted = "not checked" if lacking else "failed"
     named = ", ".join(check.what for check in found.checks if check.outcome == wanted)
-    remedy = "Pass --keys with the public keys of the sites and the coordinator, and recompute."
+    remedy = "Pass --keys with the public keys of the sites and the coordinator."
     raise InputError(
         f"not verified: {named}" if lacking else f"the result is not what it claims to be: {named}",
         remedy if lacking else "Ask the coordinator for the original.",

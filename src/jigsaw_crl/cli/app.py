@@ -49,12 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
         # Warnings are for developers; users get findings and errors.
         warnings.simplefilter("ignore")
     # As an interrupt, so that worker processes are ended too.
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(arguments))
-
-
-def _terminated(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -64,7 +60,7 @@ def run(arguments: list[str] | None = None) -> int:
         if code == INTERRUPTED:
             raise KeyboardInterrupt
     except JigsawError as error:
-        return _complain(*getattr(error, "lines", (str(error),)))
+        return _complain(*(getattr(error, "lines", ()) or (str(error),)))
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         return INTERRUPTED

@@ -6,22 +6,21 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.terminal import note, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import Table, emit, findings_table, left_out_lines, outcome_lines
+from jigsaw_crl.cli.output import Table, findings_table, left_out_lines, outcome_lines
 
 if TYPE_CHECKING:
-    from jigsaw_crl.base.findings import Finding
-    from jigsaw_crl.client.checks import Kinds
-    from jigsaw_crl.client.client import Client
     from jigsaw_crl.fragment.fragment import Outcome
+    from jigsaw_crl.study import Study
 
 # What the word means in what is told of a fragment.
 BLOCKS = (
@@ -31,39 +30,29 @@ BLOCKS = (
 
 
 @opt.command("jigsaw init study/", "init")
-def draft(folder: Path, *, force: bool = False, as_json: bool = False) -> None:
+def draft(folder: Path) -> opt.Answers:
     """Draft study.toml from the tables of a folder.
 
     Looks at all values of every table and writes what it finds: the column with the regime and the
     control, spellings of one label, values that stand for missing ones, columns that are no
-    measurements. Every entry has a comment. Check the draft, then run `jigsaw check`. A draft that
-    is there is drafted again: what it says is kept.
+    measurements. Every entry has a comment. Check the draft, then run `jigsaw check`. A study.toml
+    that is there is never replaced.
     """
-    from jigsaw_crl.study.drafting import HEAD, draft_manifest
+    from jigsaw_crl.study.drafting import draft_manifest
     from jigsaw_crl.study.manifest import MANIFEST
 
     output = folder / MANIFEST
-    check_output(output, lambda seen: seen.startswith(HEAD.encode()), force=force, what="a draft")
     with working("looking at tables"):
         found = draft_manifest(folder)
     write_text(output, found.text)
-    lines = [f"{output}: drafted from {pluralise(len(found.tables), 'table')}; check every line"]
-    lines += found.notes
-    problems = [str(problem) for problem in found.problems]
-    if problems:
-        lines += ["not read yet:", *(f"  {problem}" for problem in problems)]
+    told = f"{output}: drafted from {pluralise(len(found.tables), 'table')}; check every line"
+    problems = [str(problem) for problem in found.unread]
     document = {"output": str(output), "tables": list(found.tables), "problems": problems}
-    emit(as_json, document, "\n".join(lines))
+    yield document, [told, *found.notes]
 
 
 @opt.command("jigsaw check study/")
-def check(
-    study: Path,
-    *,
-    interventions: list[str] | None = None,
-    reading: opt.Reading,
-    as_json: bool = False,
-) -> None:
+def check(study: Path, *, reading: opt.Reading) -> opt.Answers:
     """Is this data fit for the method, and if not, why not?
 
     Every client is checked and recovered, and nothing is assembled. The exit code is that of
@@ -81,11 +70,9 @@ def check(
     from jigsaw_crl.result.summary import left_out, summarise
     from jigsaw_crl.study import read_study
 
-    kinds = opt.kinds_of(interventions)
+    said = opt.saying(reading)
     with working("reading"):
-        data = read_study(study, **reading)
-    for kind in kinds:
-        data = data.with_interventions(kind)
+        data = said(read_study(study, **reading))
     with working("checking"):
         report = check_study(data)
     refusal: InputError | None = None
@@ -103,9 +90,9 @@ def check(
     parts = left_out(report.findings, outcomes)
     summary = summarise(outcomes, withheld, parts)
 
-    said = "The data cannot be used as they are." if refusal is not None else summary
+    head = "The data cannot be used as they are." if refusal is not None else summary
     columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
-    told: list[str | Table] = [said]
+    told: list[str | Table] = [head]
     told.append(Table("Clients", columns, [s.to_row() for s in report.clients]))
     told.append(findings_table(report.findings))
     if refusal is None:
@@ -119,7 +106,7 @@ def check(
         "outcomes": {name: asdict(outcome) for name, outcome in outcomes.items()},
         "clients": [summary.to_document() for summary in report.clients],
     }
-    emit(as_json, document, told, said)
+    yield document, told, head
     if refusal is not None:
         raise refusal
 
@@ -129,15 +116,13 @@ def moments(
     table: Path,
     *,
     output: Path,
-    interventions: list[str] | None = None,
     reading: opt.Reading,
     name: str | None = None,
     n_latent: int | None = None,
     add_to: Path | None = None,
     cluster: str | None = None,
     force: bool = False,
-    as_json: bool = False,
-) -> None:
+) -> opt.Answers:
     """Turn rows into sufficient statistics.
 
     Reads the table once, in constant memory; one of 500 columns or more is read twice, and reduced
@@ -152,9 +137,10 @@ def moments(
     earlier = None if add_to is None else read_client(add_to)
     reading |= {"name": name, "n_latent": n_latent, "cluster": cluster}
     reading["reduction"] = earlier and earlier.reduction
-    client, _ = _read(table, opt.kinds_of(interventions), reading)
+    silent, said = "interventions" not in reading, opt.saying(reading)
+    (client,) = _read(table, said, reading)
     if earlier is not None:
-        if not interventions:
+        if silent:
             # Nothing is said of the new rows: they are like the earlier ones.
             client = client.with_interventions(dict.fromkeys(earlier.hard, "hard"))
         client = merge_clients(earlier, client)
@@ -171,15 +157,13 @@ def moments(
         "hard": sorted(client.hard),
     }
     rows = "exact moments" if sizes is None else pluralise(sum(sizes.values()), "row")
-    lines = [
+    told = [
         f"{client.name}: {rows}, {pluralise(len(client.columns), 'feature')}, "
-        f"{pluralise(len(client.labels), 'label')} written to {output}"
+        f"{pluralise(len(client.labels), 'label')} written to {output}",
+        "" if client.reduction is None else client.reduction.message,
+        f"hard interventions: {', '.join(sorted(client.hard))}" if client.hard else "",
     ]
-    if client.reduction is not None:
-        lines.append(client.reduction.message)
-    if client.hard:
-        lines.append(f"hard interventions: {', '.join(sorted(client.hard))}")
-    emit(as_json, document, "\n".join(lines))
+    yield document, told
 
 
 @opt.command("jigsaw fragment lab-1.moments.npz -o lab-1.fragment.json")
@@ -197,35 +181,37 @@ def fragment(
     tau: float | None = None,
     confounding: Literal["allow", "none"] | None = None,
     rank_one: Literal["no-ancestor", "unsure"] | None = None,
-    interventions: list[str] | None = None,
     reading: opt.Reading,
     name: str | None = None,
     n_latent: int | None = None,
     force: bool = False,
-    as_json: bool = False,
-) -> None:
+) -> opt.Answers:
     """Recover one client's fragment: all that a site shares.
 
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
     from jigsaw_crl.federated.disclosure import check_rows, rounded, shown, with_rows_left_out
+    from jigsaw_crl.federated.keys import read_private_key
     from jigsaw_crl.federated.signing import sign_fragment
     from jigsaw_crl.fragment.reading import is_fragment
     from jigsaw_crl.pipeline import recover_fragment
 
-    options = opt.method_options(method, tau, confounding=confounding, rank_one=rank_one)
+    options = opt.asked(method=method, tau=tau, confounding=confounding, rank_one=rank_one)
     if output is None and not show:
         raise InputError("no output is asked for", "Pass -o FILE, --show or both.")
     if output is not None:
         inputs = [table, sign]
         check_output(output, is_fragment, inputs=inputs, force=force, what="a fragment")
-    key = _signing_key(sign, study, round_name)
-    kinds = opt.kinds_of(interventions, method)
-    client, noticed = _read(table, kinds, {**reading, "name": name, "n_latent": n_latent})
+    if len({not x for x in (sign, study, round_name)}) > 1:
+        remedy = "Pass all of them, as the coordinator names study and round, or none."
+        raise InputError("--sign, --study and --round belong together", remedy)
+    key = None if sign is None else read_private_key(sign)
+    said = opt.saying(reading, method)
+    one = _read(table, said, {**reading, "name": name, "n_latent": n_latent})
     with working("recovering"):
-        piece = recover_fragment(client, **options)
-    piece = with_rows_left_out(piece, noticed)
+        piece = recover_fragment(one.clients[0], **options)
+    piece = with_rows_left_out(piece, one.findings)
     check_rows(piece, min_rows)
     if not full_precision:
         piece = rounded(piece)
@@ -238,13 +224,15 @@ def fragment(
     hard_labels = [label for label, is_hard in zip(piece.labels, hard, strict=False) if is_hard]
 
     blocks = " ".join("{" + ", ".join(sorted(b)) + "}" for b in piece.blocks)
-    told: list[str | Table] = [shown(piece)] if show else []
-    told.append(f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}")
-    told += [BLOCKS, f"outcome: {piece.outcome}"]
-    told += [f"hard interventions: {', '.join(hard_labels)}"] if hard_labels else []
-    told += [findings_table(piece.findings)] if piece.findings else []
-    if output is not None:
-        told.append(f"{'signed and ' if key is not None else ''}written to {output}")
+    signed = "signed and " if key is not None else ""
+    told = [
+        shown(piece) if show else "",
+        f"{piece.client}: {pluralise(len(piece.labels), 'label')} in blocks {blocks}",
+        f"{BLOCKS}\noutcome: {piece.outcome}",
+        f"hard interventions: {', '.join(hard_labels)}" if hard_labels else "",
+        findings_table(piece.findings) if piece.findings else "",
+        "" if output is None else f"{signed}written to {output}",
+    ]
     document = {
         "client": piece.client,
         "output": None if output is None else str(output),
@@ -255,37 +243,18 @@ def fragment(
         "hard": hard_labels,
         "outcome": {"code": piece.outcome.code, "message": piece.outcome.message},
     }
-    emit(as_json, document, told)
+    yield document, told
 
 
-def _signing_key(sign: Path | None, study: str | None, round_name: str | None) -> Any:
-    """The private key that signs a fragment for a round of a study; None without one."""
-    if sign is None:
-        if study is not None or round_name is not None:
-            raise InputError("--study and --round belong to --sign", "Pass --sign KEY as well.")
-        return None
-    if not study or not round_name:
-        raise InputError(
-            "a signature is for one round of one study",
-            "Pass --study and --round, as the coordinator names them.",
-        )
-    from jigsaw_crl.federated.keys import read_private_key
-
-    return read_private_key(sign)
-
-
-def _read(table: Path, kinds: list[Kinds], reading: opt.Reading) -> tuple[Client, list[Finding]]:
-    """The client of a file; what was noticed about its columns and rows also goes to stderr."""
+def _read(table: Path, said: Callable[[Study], Study], reading: opt.Reading) -> Study:
+    """The study of one file; what was noticed about its columns and rows also goes to stderr."""
     from jigsaw_crl.study import read_one
     from jigsaw_crl.study.manifest import MANIFEST
 
     if table.suffix != ".toml" and (table.parent / MANIFEST).is_file():
         note(f"{MANIFEST} in the folder of {table.name} says how it is read")
     with working(f"reading {table}"):
-        one = read_one(table, **reading)
-    (client,), findings = one.clients, list(one.findings)
-    for kind in kinds:
-        client = client.with_interventions(kind, strict=True)
-    for finding in findings:
+        one = said(read_one(table, **reading))
+    for finding in one.findings:
         note(str(finding))
-    return client, findings
+    return one

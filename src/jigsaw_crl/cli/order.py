@@ -6,7 +6,6 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,14 +16,7 @@ from jigsaw_crl.base.files import check_output, locked
 from jigsaw_crl.base.terminal import working
 from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import (
-    Table,
-    emit,
-    findings_table,
-    left_out_lines,
-    outcome_lines,
-    records,
-)
+from jigsaw_crl.cli.output import Table, findings_table, left_out_lines, outcome_lines, records
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.knowledge import Knowledge
@@ -44,45 +36,40 @@ def recover(
     tau: float | None = None,
     confounding: Literal["allow", "none"] | None = None,
     rank_one: Literal["no-ancestor", "unsure"] | None = None,
-    interventions: list[str] | None = None,
     smallest_effect: float | None = None,
     witnesses: int | None = None,
     seed: int = 0,
     jobs: int = 1,
     reading: opt.Reading,
     force: bool = False,
-    as_json: bool = False,
-) -> None:
+) -> opt.Answers:
     """Recover the global order of a study.
 
     Recovers every client's fragment, then assembles the fragments.
     """
     from jigsaw_crl.pipeline import recover as recover_study
+    from jigsaw_crl.result.folder import check_folder
     from jigsaw_crl.study import read_study
 
-    _check_out(out, [study], force)
-    if out is not None and out.resolve() == study.resolve():
-        raise InputError(
-            "the result would be written among the study's files",
-            "Pass another folder as --out.",
-            path=out,
-        )
-    kinds = opt.kinds_of(interventions, method)
-    options = opt.method_options(
-        method,
-        tau,
+    if out is not None:
+        check_folder(out, inputs=[study], force=force)
+        if out.resolve() == study.resolve():
+            what = "the result would be written among the study's files"
+            raise InputError(what, "Pass another folder as --out.", path=out)
+    said = opt.saying(reading, method)
+    options = opt.asked(
+        method=method,
+        tau=tau,
         confounding=confounding,
         rank_one=rank_one,
         smallest_effect=smallest_effect,
         witnesses=witnesses,
     )
     with working("reading"):
-        data = read_study(study, **reading)
-    for kind in kinds:
-        data = data.with_interventions(kind)
+        data = said(read_study(study, **reading))
     with working("recovering"):
         result = recover_study(data, seed=seed, n_jobs=jobs, **options)
-    _answer(result, out, force, as_json)
+    yield _answer(result, out, force)
 
 
 @opt.command(
@@ -106,16 +93,16 @@ def assemble(
     witnesses: int | None = None,
     seed: int = 0,
     force: bool = False,
-    as_json: bool = False,
-) -> None:
+) -> opt.Answers:
     """Assemble fragments into one global order.
 
     Needs the fragment files only, not the clients' data.
     """
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
+    from jigsaw_crl.result.folder import check_folder
 
-    options = opt.method_options(
-        method, smallest_effect=smallest_effect, knowledge=knowledge, witnesses=witnesses
+    options = opt.asked(
+        method=method, smallest_effect=smallest_effect, knowledge=knowledge, witnesses=witnesses
     )
     given, out = out, into if out is None else out
     files, gone = fragments or [], remove or []
@@ -123,7 +110,8 @@ def assemble(
         raise InputError("--replace and --remove change a result", "Pass --into RESULT as well.")
     if not files and not gone:
         raise InputError("no fragment is given", "Name fragment files, or folders of them.")
-    _check_out(out, [*files, keys, sign, knowledge], force)
+    if out is not None:
+        check_folder(out, inputs=[*files, keys, sign, knowledge], force=force)
     if (keys is None) != (round_name is None):
         raise InputError("--keys and --round belong together", "Pass both, or none of them.")
     if keys is not None and seed:
@@ -137,10 +125,9 @@ def assemble(
             "Drop them: the result keeps its own.",
         )
     paths = fragment_paths(files)
-    if method == "null-cone":
-        options["seed"] = seed
-        if keys is not None:
-            options.setdefault("witnesses", "fifth")
+    options["seed"] = seed
+    if keys is not None and method == "null-cone":
+        options.setdefault("witnesses", "fifth")
     if knowledge is not None:
         options["knowledge"] = _knowledge(knowledge)
     with ExitStack() as stack:
@@ -160,7 +147,7 @@ def assemble(
         provenance = {"fragments": {name: str(path) for name, path in sources}, **provenance}
         with working("assembling"):
             result = _result_of(pieces, provenance, options, into, gone, corrected)
-        _answer(result, out, force, as_json)
+        yield _answer(result, out, force)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.keys import read_private_key
             from jigsaw_crl.federated.verifying import sign_result
@@ -219,9 +206,7 @@ def _result_of(
 
 
 @opt.command("jigsaw report result/ -o report.html")
-def report(
-    folder: Path, *, output: Path | None = None, force: bool = False, as_json: bool = False
-) -> None:
+def report(folder: Path, *, output: Path | None = None, force: bool = False) -> opt.Answers:
     """Write the one-file HTML report of a result.
 
     By default into the result folder.
@@ -231,19 +216,11 @@ def report(
     target = folder / REPORT if output is None else output
     check_output(target, is_report, inputs=[folder], force=force, what="a report")
     load_result(folder).report(target, force=force)
-    emit(as_json, {"output": str(target)}, f"written to {target}")
+    yield {"output": str(target)}, f"written to {target}"
 
 
-def _check_out(out: Path | None, inputs: Iterable[Path | None], force: bool) -> None:
-    """Refuse a folder that cannot hold the result, before any work is done."""
-    from jigsaw_crl.result.folder import check_folder
-
-    if out is not None:
-        check_folder(out, inputs=inputs, force=force)
-
-
-def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> None:
-    """Print the result; write it as well if a folder is given."""
+def _answer(result: Result, out: Path | None, force: bool) -> tuple[Any, ...]:
+    """What is printed of a result; it is written as well if a folder is given."""
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
@@ -281,10 +258,8 @@ def _answer(result: Result, out: Path | None, force: bool, as_json: bool) -> Non
             "out": None if out is None else str(out),
         }
 
-    told = [] if as_json else result_told(result)
-    if not as_json and "since" in result.provenance:
-        told.insert(0, str(result.provenance["since"]))
-    emit(as_json, document, told, [] if out is None else f"written to {out}")
+    since, written = str(result.provenance.get("since", "")), f"written to {out}" if out else ""
+    return document, since, result_told(result), written
 
 
 def result_told(result: Result) -> list[str | Table]:
@@ -306,28 +281,28 @@ def result_told(result: Result) -> list[str | Table]:
     likely = sorted(guessed, key=lambda p: -order.probability(*p))
     if likely:
         shown = few(
-            (f"{a} → {d} ({chance(order.probability(a, d))})" for a, d in likely), MOST_OPEN
+            (f"{a} → {d} ({chance(order.probability(a, d), order.decimals)})" for a, d in likely),
+            MOST_OPEN,
         )
         told.append(f"undetermined, but part of the best guess (probability): {shown}")
     rows = [(name, len(f.labels), f.outcome.code) for name, f in result.fragments.items()]
     told.append(Table("Clients", ["client", "labels", "outcome"], rows))
     told += outcome_lines({name: piece.outcome for name, piece in result.fragments.items()})
-    columns = ["ancestor", "descendant", "probability"]
+    columns = ["ancestor", "descendant", "probability", "rests on"]
     if order.mode == "paper":
         # Algorithm 3 states pairs; it gives them no probability.
         title = "Order that Algorithm 3 states (Hasse diagram)"
         told.append(Table(title, columns[:2], covers))
     else:
-        edges: list[tuple[str, ...]] = [(a, d, chance(order.probability(a, d))) for a, d in covers]
+        odds = [chance(order.probability(*pair), order.decimals) for pair in covers]
         alone = [order.table.resting(*order.indices(*pair)) for pair in covers]
-        if any(alone):
-            columns = [*columns, "rests on"]
-            edges = [(*edge, client) for edge, client in zip(edges, alone, strict=True)]
-        told.append(Table("Decided ancestors (without pairs that others imply)", columns, edges))
+        width = 4 if any(alone) else 3
+        edges = [(*pair, *x)[:width] for pair, *x in zip(covers, odds, alone, strict=True)]
+        title = "Decided ancestors (without pairs that others imply)"
+        told.append(Table(title, columns[:width], edges))
     told += [*_effects_told(result), *left_out_lines(result.left_out, result.lost_labels)]
     told += [f"note: {text}" for text in order.notes]
-    told += [findings_table(result.diagnostics)] if result.diagnostics else []
-    return [*told, result.summary]
+    return [*told, findings_table(result.diagnostics) if result.diagnostics else "", result.summary]
 
 
 def _effects_told(result: Result) -> list[str | Table]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.labels import safe_text
-from jigsaw_crl.base.terminal import print_json, say
+from jigsaw_crl.base.terminal import say
 from jigsaw_crl.base.text import few, number
 
 if TYPE_CHECKING:
@@ -36,17 +37,18 @@ def emit(
     document: dict[str, Any] | Callable[[], dict[str, Any]],
     *told: str | Table | Iterable[str | Table],
 ) -> None:
-    """Print the answer of a command: one JSON object, or lines and tables for people."""
+    """Print the answer of a command: one JSON object, or lines and tables; empty lines are none."""
     if as_json:
-        print_json(document if isinstance(document, dict) else document())
+        plain = document if isinstance(document, dict) else document()
+        say(json.dumps(plain, ensure_ascii=False, allow_nan=False))
         return
     for one in told:
-        if isinstance(one, str):
-            say(one)
-        elif isinstance(one, Table):
+        if isinstance(one, Table):
             _print_table(one)
-        else:
+        elif not isinstance(one, str):
             emit(False, {}, *one)
+        elif one:
+            say(one)
 
 
 def _print_table(table: Table) -> None:

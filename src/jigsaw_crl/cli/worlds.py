@@ -6,29 +6,31 @@ completion load this module and should answer at once.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import sync_folder, writable, write_file, write_text
 from jigsaw_crl.base.terminal import working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 from jigsaw_crl.cli.order import result_told
-from jigsaw_crl.cli.output import Table, emit
+from jigsaw_crl.cli.output import Table
+
+if TYPE_CHECKING:
+    from jigsaw_crl.base.arrays import FloatArray
+    from jigsaw_crl.truth.simulate import World
 
 Setting = Literal["A", "B", "C"]
-Format = Literal["csv", "parquet", "moments"]
+Format = Literal["csv", "parquet"]
 
 
 @opt.command("jigsaw demo --out jigsaw-demo/")
-def demo(
-    *,
-    out: Path = Path("jigsaw-demo"),
-    force: bool = False,
-    as_json: bool = False,
-) -> None:
+def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers:
     """The main job on an embedded study: recover, explain, report."""
     from jigsaw_crl.truth.demo import ROWS, SIMULATED, run_demo
 
@@ -40,9 +42,9 @@ def demo(
         f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
         f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
         f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
-        f"{SIMULATED}\n"
+        f"{SIMULATED}\n",
+        *result_told(made.result),
     ]
-    told += [] if as_json else result_told(made.result)
     if made.across is not None:
         seen = order.panel.seen_by(*order.indices(*made.across))
         who = "No client could tell this alone" if seen else "No client has both labels"
@@ -63,7 +65,7 @@ def demo(
         "report": str(report),
         "seconds": round(made.seconds, 2),
     }
-    emit(as_json, document, told)
+    yield document, told
 
 
 @opt.command("jigsaw simulate --setting A --samples 10000 --out study/")
@@ -74,7 +76,6 @@ def simulate(
     latent: int | None = None,
     clients: int | None = None,
     coverage: float | None = None,
-    graph: str = "er",
     system: str = "linear",
     intervention: str = "paper",
     shift: float = 0.0,
@@ -82,20 +83,18 @@ def simulate(
     noise: Literal["gaussian", "laplace"] = "gaussian",
     file_format: Format | None = None,
     seed: int = 0,
-    as_json: bool = False,
-) -> None:
+) -> opt.Answers:
     """Write the study of a simulated world.
 
     One file per client, and the truth in truth/. In Python, `jc.simulate` has further worlds.
     """
-    from jigsaw_crl.cli.simulated import write_study
     from jigsaw_crl.truth import simulate as worlds
 
     protocol = worlds.Intervention.named(intervention, shift=shift)
     if setting is not None:
-        if not (latent is clients is coverage is None and (graph, system) == ("er", "linear")):
+        if not (latent is clients is coverage is None and system == "linear"):
             raise InputError(
-                "--setting excludes --latent, --clients, --coverage, --graph and --system",
+                "--setting excludes --latent, --clients, --coverage and --system",
                 "Choose a world of the paper or describe a random one.",
             )
         world = worlds.setting(setting, seed, intervention=protocol)
@@ -106,15 +105,12 @@ def simulate(
         )
     else:
         world = worlds.random_world(
-            latent, clients, coverage, seed, graph=graph, system=system, intervention=protocol
+            latent, clients, coverage, seed, system=system, intervention=protocol
         )
-    kind = file_format or ("moments" if samples is None else "parquet")
-    if samples is None and kind != "moments":
-        raise InputError(
-            f"exact moments cannot be written as {kind}", "Pass --samples, or --format moments."
-        )
+    if samples is None and file_format is not None:
+        raise InputError(f"exact moments are no {file_format} table", "Pass --samples as well.")
     with working("writing"):
-        files = write_study(world, out, samples, noise, kind, seed=seed)
+        files = write_study(world, out, samples, noise, file_format or "parquet", seed=seed)
     document = {
         "out": str(out),
         "clients": {name: str(path) for name, path in files.items()},
@@ -122,7 +118,76 @@ def simulate(
         "labels": list(world.labels),
     }
     size = f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')}"
-    emit(as_json, document, f"{size} written to {out}")
+    yield document, f"{size} written to {out}"
+
+
+def write_study(
+    world: World, out: Path, samples: int | None, noise: str, file_format: str, *, seed: int
+) -> dict[str, Path]:
+    """Write one file per client and `truth/truth.json`, all of them or none.
+
+    Without a number of samples, the files hold exact moments.
+    """
+    from jigsaw_crl.study import write_moments
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError("it exists already", "Choose a new folder for the study.", path=out)
+    files = {}
+    with writable(out, "the folder"):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{out.name[:80]}-", dir=out.parent) as own:
+            # A folder in it, so that the umask decides who may read the study.
+            stage = Path(own) / "study"
+            (stage / "truth").mkdir(parents=True)
+            for k in range(world.n_clients):
+                name = world.view(k).name
+                if samples is None:
+                    path = write_moments(world.client(k), stage / f"{name}.moments.npz")
+                else:
+                    regimes = world.sample(k, samples, noise, seed).regimes
+                    path = write_table(regimes, stage / f"{name}.{file_format}", file_format)
+                files[name] = out / path.name
+            truth = json.dumps(_truth(world), ensure_ascii=False, indent=1)
+            write_text(stage / "truth" / "truth.json", truth)
+            # An empty folder may be replaced, but nothing that another run has written meanwhile.
+            stage.replace(out)
+        sync_folder(out.absolute().parent)
+    return files
+
+
+def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) -> Path:
+    """Write the rows of all regimes as one table, `csv` or `parquet`."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    rows = np.vstack(list(regimes.values()))
+    columns = {"regime": np.repeat(list(regimes), [len(x) for x in regimes.values()])}
+    columns |= {f"x{i + 1}": x for i, x in enumerate(rows.T)}
+    writer = pyarrow.csv.write_csv if file_format == "csv" else pyarrow.parquet.write_table
+    return write_file(path, lambda file: writer(pa.table(columns), file))
+
+
+def _truth(world: World) -> dict[str, Any]:
+    """The truth as plain JSON values; recovery never reads it."""
+    clients = {}
+    for k in range(world.n_clients):
+        truth = world.truth(k)
+        clients[truth.client] = {
+            "labels": list(truth.labels),
+            "pairs": sorted([list(pair) for pair in truth.order.pairs()]),
+            "blocks": [sorted(block) for block in truth.blocks],
+            "districts": [sorted(district) for district in truth.districts],
+            "mixing": truth.mixing.tolist(),
+        }
+    return {
+        "format": "jigsaw-crl/truth",
+        "version": 1,
+        "labels": list(world.labels),
+        "pairs": sorted([list(pair) for pair in world.order.pairs()]),
+        "clients": clients,
+    }
 
 
 @opt.command("jigsaw reproduce tables --quick --out reproduce/")
@@ -135,8 +200,7 @@ def reproduce(
     workers: int | None = None,
     out: Path = Path("reproduce"),
     force: bool = False,
-    as_json: bool = False,
-) -> None:
+) -> opt.Answers:
     """Run the paper's experiments, beside its printed numbers.
 
     If it is killed, run it again: it resumes where it stopped.
@@ -153,4 +217,4 @@ def reproduce(
         force=force,
     )
     document = {"page": str(made.page), "pictures": [str(p) for p in made.pictures]}
-    emit(as_json, document, f"written to {made.page}")
+    yield document, f"written to {made.page}"

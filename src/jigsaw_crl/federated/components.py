@@ -1,327 +1,351 @@
-"""The components that NVFlare runs: at a site, in a round at the coordinator, and its guard.
+"""What NVFlare runs: a component at each site, and one at the coordinator.
 
-NVFlare ends a job for all sites when one site's process fails, when a site's policy refuses the
-job, when a site answers with certain return codes, and when a site sends a fatal event. In a round,
-a site that fails is missing and the others go on: `Guard` sees to it in the coordinator's main
-process, and `guard_job` in the process of a round. NVFlare has no hook for these four, nor for the
-certificate of a participant that connects; so they replace a part of it.
+NVFlare makes the certificates and the connections. No NVFlare job runs anywhere: in a round the
+coordinator sends each site one request, and gives the answers to a process of its own (`round`). So
+whatever a site does, it can end its own part of the round only.
+
+NVFlare lets a coordinator say whether its commands need a site's permission, passes messages
+between sites on, takes the sender from the message, and has requests that stop a participant. So
+both components listen to the few kinds of requests alone that a round needs.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock, Thread, Timer
 
-from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.event_type import EventType
-from nvflare.apis.executor import Executor
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey, SystemComponents
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.apis.fl_exception import NotAuthenticated
-from nvflare.apis.impl.controller import Controller
-from nvflare.apis.job_def import JobMetaKey
-from nvflare.apis.job_launcher_spec import JobReturnCode
-from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.apis.signal import Signal
-from nvflare.fuel.common.exit_codes import ProcessExitCode
-from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, IdentityChallengeKey
-from nvflare.fuel.f3.cellnet.defs import ReturnCode as CellReturnCode
-from nvflare.fuel.f3.cellnet.utils import make_reply as make_cell_reply
+from nvflare.fuel.f3.cellnet.defs import (
+    CellChannel,
+    CellChannelTopic,
+    Encoding,
+    IdentityChallengeKey,
+    MessageHeaderKey,
+    MessagePropKey,
+    MessageType,
+    ReturnCode,
+)
+from nvflare.fuel.f3.cellnet.fqcn import FQCN
+from nvflare.fuel.f3.cellnet.utils import make_reply
 from nvflare.fuel.f3.message import Message
-from nvflare.private.defs import CellMessageHeaderKeys, JobFailureMsgKey
-from nvflare.widgets.fed_event import FED_EVENT_TOPIC
+from nvflare.fuel.f3.streaming.stream_const import (
+    STREAM_ACK_TOPIC,
+    STREAM_CHANNEL,
+    STREAM_DATA_TOPIC,
+    STREAM_ERROR_TOPIC,
+    StreamHeaderKey,
+)
+from nvflare.private.defs import CellMessageHeaderKeys
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.files import write_text
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.kits import certificate_digest
-from jigsaw_crl.federated.running import ANSWER, META_AGAIN, META_ROUND, META_STATE, ROUND, TASK
 from jigsaw_crl.federated.settings import (
+    CHANNEL,
+    FRAGMENT,
+    START,
+    STATE,
+    CoordinatorSettings,
     RoundOptions,
+    RoundRecord,
     check_name,
     coordinator_settings,
     site_settings,
 )
 
-if TYPE_CHECKING:
-    from jigsaw_crl.federated.round import Gathering
+# Of the log-ins that the coordinator has granted, beside its settings.
+TOKENS_FILE = "jigsaw-tokens.json"
 
+
+def _part(channel: object, topic: object) -> tuple[str, str]:
+    """The place of a part of a request that is sent as a stream."""
+    return f"{STREAM_CHANNEL}:{channel}", str(topic)
+
+
+# Channel and topic of what may be sent before a log-in, and at the end.
+_MAIN, _BYE = CellChannel.SERVER_MAIN, (CellChannel.CELLNET, CellChannelTopic.Bye)
+_OPEN = {(_MAIN, CellChannelTopic.Challenge), (_MAIN, CellChannelTopic.Register), _BYE}
+# What a site lets the coordinator ask for; and the coordinator its sites, the admin besides, and a
+# site that it has asked.
+_FLOW = {(STREAM_CHANNEL, STREAM_ACK_TOPIC), (STREAM_CHANNEL, STREAM_ERROR_TOPIC)}
+_OF_SITE = {*_FLOW, _BYE, _part(CHANNEL, FRAGMENT)}
+_OF_ALL = {*_FLOW, (_MAIN, CellChannelTopic.HEART_BEAT), (_MAIN, CellChannelTopic.Quit)}
+_OF_ADMIN = {_part(CellChannel.HCI, "command"), _part(CHANNEL, START), _part(CHANNEL, STATE)}
+_ANSWER = _part(CellChannel.RETURN_ONLY, f"{CHANNEL}:{FRAGMENT}")
+# Seconds between two looks at the answers and at the process of a round.
 _POLL = 0.2
-_FAILURES = frozenset(
-    {
-        ProcessExitCode.CONFIG_ERROR,
-        ProcessExitCode.EXCEPTION,
-        ProcessExitCode.INFRASTRUCTURE_ERROR,
-        ProcessExitCode.UNSAFE_COMPONENT,
-        JobReturnCode.ABORTED,
-    }
-)
 
 
 def _local(fl_ctx: FLContext) -> Path:
-    return Path(fl_ctx.get_workspace().get_site_config_dir())
+    return Path(fl_ctx.get_prop(FLContextKey.WORKSPACE_OBJECT).get_site_config_dir())
 
 
-class SendFragment(Executor):
-    """At a site: answer the task with the site's finished fragment.
+def _place(message: Message) -> tuple[str, str] | None:
+    """The channel and topic of a request, or of what it is a part of; None for a reply."""
+    if message.get_header(MessageHeaderKey.MSG_TYPE) != MessageType.REQ:
+        return None
+    channel, topic = map(message.get_header, (MessageHeaderKey.CHANNEL, MessageHeaderKey.TOPIC))
+    if (channel, topic) == (STREAM_CHANNEL, STREAM_DATA_TOPIC):
+        return _part(*map(message.get_header, (StreamHeaderKey.CHANNEL, StreamHeaderKey.TOPIC)))
+    return str(channel), str(topic)
 
-    The constructor takes no argument, so a job cannot choose the file: the site's own
-    `local/jigsaw-site.json` names it. Error messages stay at the site.
+
+def _body(message: Message) -> str:
+    """The text of a message; a `TypeError` if it has anything else."""
+    if not isinstance(message.payload, bytes | bytearray | memoryview):
+        raise TypeError("a message without a text")
+    return bytes(message.payload).decode(errors="replace")
+
+
+class Site(FLComponent):
+    """At a site: answer the coordinator with the site's finished fragment, and nothing else.
+
+    The request has the name of the round alone; the site's own `local/jigsaw-site.json` names the
+    file. Error messages stay at the site.
     """
 
-    def execute(
-        self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
-    ) -> Shareable:
-        del abort_signal  # reading one file takes no time
-        if task_name != TASK:
-            return make_reply(ReturnCode.TASK_UNKNOWN)
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        if event_type == EventType.BEFORE_CLIENT_REGISTER:
+            given = {"site": fl_ctx.get_identity_name(), "local": _local(fl_ctx)}
+            cell = fl_ctx.get_engine().get_cell()
+            cell.core_cell.add_incoming_filter("*", "*", self.check)
+            cell.register_request_cb(channel=CHANNEL, topic=FRAGMENT, cb=self.answer, **given)
+
+    def check(self, message: Message) -> Message | None:
+        """None for a message that may pass; any other is dropped."""
+        place = _place(message)
+        if place is None or place in _OF_SITE:
+            return None
+        self.logger.error(f"a request for {place!r} is refused")
+        return make_reply(ReturnCode.UNAUTHENTICATED)
+
+    def answer(self, request: Message, site: str, local: Path) -> Message:
+        """The reply to a request of the coordinator; another site gets none."""
         try:
-            site = check_name(fl_ctx.get_identity_name(), "site")
-            round_name = check_name(shareable.get(ROUND), "round")
-            settings = site_settings(_local(fl_ctx))
-        except InputError as error:
-            self.log_error(fl_ctx, str(error), fire_event=False)
-            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
-        reply = make_reply(ReturnCode.OK)
-        reply[ANSWER] = make_answer(settings, site, round_name)
-        return reply
-
-
-# -- the process of a round -----------------------------------------------------------------------
-
-
-class GatherFragments(Controller):
-    """At the coordinator: ask every site once for its fragment, and assemble what comes.
-
-    Takes the fields of `RoundOptions`. The coordinator's own `local/jigsaw-coordinator.json`, not
-    the job, says where results go, which sites take part and whether signatures are needed.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.options = RoundOptions(**options)
-        self.gathering: Gathering | None = None
-
-    def start_controller(self, fl_ctx: FLContext) -> None:
-        from jigsaw_crl.federated.round import Gathering  # sites start faster without assembly
-
-        asked = self.options
-        try:
-            self.gathering = Gathering.open(
-                coordinator_settings(_local(fl_ctx)), asked.round_name, again=asked.again
-            )
-        except InputError as error:
-            self.system_panic(str(error), fl_ctx)
-            return
-        guard_job(fl_ctx.get_engine(), self._lost)
-
-    def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        gathering = self.gathering
-        if gathering is None:
-            return
-        connected = {client.name for client in fl_ctx.get_engine().get_clients()}
-        targets = [site for site in gathering.settings.sites if site in connected]
-        if targets:
-            self._ask(gathering, targets, abort_signal, fl_ctx)
-        if abort_signal.triggered:
-            gathering.fail("the round was stopped before it was assembled")
-            return
-        try:
-            gathering.finish(self.options.min_sites, method=self.options.method)
-        except InputError as error:
-            self.system_panic(str(error), fl_ctx)
-            return
-        self.log_info(fl_ctx, f"the result is in {gathering.folder}", fire_event=False)
-
-    def _ask(
-        self, gathering: Gathering, targets: list[str], abort_signal: Signal, fl_ctx: FLContext
-    ) -> None:
-        """Ask the sites for their fragments, and wait until none is left that can answer."""
-        task = Task(
-            name=TASK,
-            data=Shareable({ROUND: self.options.round_name}),
-            timeout=self.options.timeout,
-            result_received_cb=self._received,
-        )
-        self.broadcast(task=task, fl_ctx=fl_ctx, targets=targets, min_responses=len(targets))
-        while task.completion_status is None and not abort_signal.triggered:
-            if not gathering.waits_for(targets):
-                self.cancel_task(task, fl_ctx=fl_ctx)
-                break
-            time.sleep(_POLL)
-
-    def _lost(self, site: str) -> None:
-        assert self.gathering is not None  # the guard is set up after it
-        self.gathering.lose(site, "its process ended before it answered")
-
-    def _received(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
-        assert self.gathering is not None  # the task was sent
-        site, result = client_task.client.name, client_task.result
-        if not isinstance(result, Shareable):
-            standing = self.gathering.refuse(site, "its answer is garbage")
-        elif result.get_return_code() != ReturnCode.OK:
-            code = str(result.get_return_code())[:40]
-            standing = self.gathering.refuse(site, f"it could not carry out the task ({code!r})")
-        else:
-            standing = self.gathering.receive(site, result.get(ANSWER))
-        # The answer may be huge or hostile: NVFlare must not keep it.
-        client_task.result = None
-        self.log_info(fl_ctx, f"{site}: {standing.state} {standing.why}", fire_event=False)
-
-    def stop_controller(self, fl_ctx: FLContext) -> None:
-        self.cancel_all_tasks(fl_ctx=fl_ctx)
-
-
-def guard_job(engine: Any, lose: Callable[[str], None]) -> None:
-    """Keep a site from ending the round that runs in this process.
-
-    `lose` is called with the name of a site whose process has ended, perhaps more than once.
-    """
-    runner = engine.get_component("_Server_Runner")
-    # With these return codes of one site, NVFlare ends the job of all.
-    runner.ABORT_RETURN_CODES = []
-    # NVFlare ends a job when every site has been dead for a minute, even if they have answered.
-    runner.handle_dead_job = lambda site, _: lose(site)
-    # Sites have no events to send, and NVFlare would take a fatal one for its own.
-    engine.run_manager.aux_runner.topic_table[FED_EVENT_TOPIC] = _ignore
-
-
-def _ignore(topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
-    del topic, request, fl_ctx
-    return make_reply(ReturnCode.OK)
-
-
-# -- the coordinator's main process ---------------------------------------------------------------
+            if request.get_header(MessageHeaderKey.ORIGIN) != FQCN.ROOT_SERVER:
+                raise InputError("somebody else asks for the fragment", "Report this.")
+            round_name = check_name(_body(request), "round")
+            text = make_answer(site_settings(local), check_name(site, "site"), round_name)
+        except (InputError, TypeError, ValueError) as error:
+            self.logger.error(str(error))
+            return make_reply(ReturnCode.PROCESS_EXCEPTION)
+        return make_reply(ReturnCode.OK, body=text.encode())
 
 
 class Guard(FLComponent):
-    """At the coordinator: who is admitted, which job runs where, and what a failed site does to it.
+    """At the coordinator: who may send it anything, and the rounds.
 
-    A component of the coordinator's `resources.json`. Where its settings cannot be read, no site is
-    admitted and none is asked. It passes the state of a round to the person who submitted it.
+    NVFlare admits whoever has a certificate of the federation. Here, a message comes straight from
+    the participant that the connection's certificate names, with a log-in that was granted to the
+    certificate that is listed: the newest. So a stolen kit is of no use after `renew`, nor is that
+    of a site that was revoked, from the moment at which the list is written. Where it cannot be
+    read, nobody is admitted.
     """
 
     def __init__(self) -> None:
         super().__init__()
         # Loaded at the start, because requests do not wait; and only here, because sites need none.
-        from jigsaw_crl.federated.round import begin_round, end_round
+        from jigsaw_crl.federated.round import Gathering, end_round
 
-        self.begin_round, self.end_round = begin_round, end_round
-        self.watching = False
-        # Sites whose process of a job has failed, by job.
-        self.lost: dict[str, set[str]] = {}
+        self.open_round, self.end_round = Gathering.open, end_round
+        self.lock = Lock()
+        self.running: str | None = None
+        # The digest of the certificate with which each log-in was granted, by that of its token.
+        self.granted: dict[str, str] = {}
+        # The stream in which the answer to each request of the round comes.
+        self.streams: dict[str, str] = {}
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        if event_type == EventType.SYSTEM_START:
-            engine = fl_ctx.get_engine()
-            watch(engine.server.client_manager, _local(fl_ctx))
-            self.watching = True
-            # In the place of NVFlare's own, which ends the job.
-            engine.server.cell.register_request_cb(
-                channel=CellChannel.SERVER_MAIN,
-                topic=CellChannelTopic.REPORT_JOB_FAILURE,
-                cb=self.site_failed,
-                engine=engine,
-            )
-        elif event_type == EventType.CLIENT_REGISTER_RECEIVED:
-            if not self.watching:
-                # NVFlare refuses the registration when this is raised.
-                raise NotAuthenticated("the coordinator is not ready")
-        elif event_type == EventType.CLIENT_HEARTBEAT_PROCESSED:
-            self.tell_again(fl_ctx.get_engine())
-        elif event_type == EventType.SUBMIT_JOB:
-            self._submitted(fl_ctx)
-        elif event_type == EventType.BEFORE_CHECK_CLIENT_RESOURCES:
-            keep_listed(fl_ctx.get_prop(FLContextKey.CLIENT_RESOURCE_SPECS), _local(fl_ctx))
-        elif event_type in (EventType.JOB_COMPLETED, EventType.JOB_ABORTED):
-            self._ended(fl_ctx)
-
-    def _submitted(self, fl_ctx: FLContext) -> None:
-        """Refuse a round that may not be run; write the state of one that may."""
-        meta = fl_ctx.get_prop(FLContextKey.JOB_META)
-        if META_ROUND not in meta:
+        if event_type != EventType.SYSTEM_START:
             return
-        try:
-            settings = coordinator_settings(_local(fl_ctx))
-            self.begin_round(settings, meta[META_ROUND], again=meta.get(META_AGAIN) is True)
-        except InputError as error:
-            fl_ctx.set_prop(FLContextKey.JOB_BLOCK_REASON, str(error), private=True, sticky=False)
+        engine = fl_ctx.get_engine()
+        self.cell, self.local = engine.get_cell(), _local(fl_ctx)
+        with suppress(OSError, ValueError, InputError):
+            # Sites do not log in again when the coordinator is started again; the others do.
+            settings = self.settings()
+            listed = {settings.certificates.get(site) for site in settings.sites}
+            found = json.loads((self.local / TOKENS_FILE).read_bytes())
+            self.granted = {token: shown for token, shown in found.items() if shown in listed}
+        self.cell.core_cell.add_incoming_filter("*", "*", self.check)
+        self.cell.register_request_cb(
+            channel=CellChannel.SERVER_MAIN,
+            topic=CellChannelTopic.Register,
+            cb=self.register,
+            login=engine.server.register_client,
+        )
+        for topic, do in ((START, self.start), (STATE, self.state)):
+            self.cell.register_request_cb(channel=CHANNEL, topic=topic, cb=self.reply, do=do)
 
-    def _ended(self, fl_ctx: FLContext) -> None:
-        """End a round whose process did not, and put its state where the submitter finds it."""
-        job = (fl_ctx.get_prop(FLContextKey.EVENT_DATA) or {}).get(JobMetaKey.JOB_ID.value)
-        manager = fl_ctx.get_engine().get_component(SystemComponents.JOB_MANAGER)
-        meta = manager.get_job(job, fl_ctx).meta if job else {}
-        if META_ROUND not in meta:
-            return
-        settings = coordinator_settings(_local(fl_ctx))
-        record = self.end_round(settings, meta[META_ROUND], str(meta.get("status")))
-        manager.update_meta(job, {META_STATE: record.model_dump()}, fl_ctx)
+    def settings(self) -> CoordinatorSettings:
+        return coordinator_settings(self.local)
 
-    def site_failed(self, request: Message, engine: Any) -> Message:
-        """Take the report that a site's process has ended.
+    # -- who is admitted --------------------------------------------------------------------------
 
-        If it failed, the process of the round hears that the site is lost, and goes on. All other
-        reports are for NVFlare.
+    def register(self, request: Message, login: Callable[[Message], Message]) -> Message:
+        """NVFlare's log-in, for a participant that shows the certificate that is listed.
+
+        NVFlare checks that the authority signed it, and that the participant has its key.
         """
-        payload = request.payload
-        if isinstance(payload, dict) and payload.get(JobFailureMsgKey.CODE) in _FAILURES:
-            token = request.get_header(CellMessageHeaderKeys.TOKEN)
-            client = engine.server.client_manager.clients.get(token)
-            job = str(payload.get(JobFailureMsgKey.JOB_ID))
-            if client and engine.job_runner.is_client_outcome_pending(job, client.name):
-                engine.job_runner.resolve_client_outcome(job, client.name)
-                self.lost.setdefault(job, set()).add(client.name)
-                self.tell_again(engine)
-                return make_cell_reply(CellReturnCode.OK)
-        reply: Message = engine.server.process_job_failure(request)
-        return reply
-
-    def tell_again(self, engine: Any) -> None:
-        """Tell the processes of running rounds which sites have failed.
-
-        The message is lost if the process of the round is not ready yet, so it is repeated at every
-        heartbeat of a site; else the round would wait for a site that cannot answer.
-        """
-        for job in list(self.lost):
-            if job not in engine.run_processes:
-                del self.lost[job]
-                continue
-            for site in sorted(self.lost[job]):
-                engine.notify_dead_job(job, site, "its process failed")
-
-
-def watch(manager: Any, local: Path) -> None:
-    """Have NVFlare's client manager admit nobody whose certificate is not the one that is listed.
-
-    The coordinator lists the newest certificate of a site, so a stolen kit is of no use after
-    `renew`, and none of a site that was revoked. NVFlare then checks that the authority signed the
-    certificate, and that the site has its key.
-    """
-    authenticate = manager.authenticate
-
-    def checked(request: Message, fl_ctx: FLContext) -> Any:
         name = str(request.get_header(CellMessageHeaderKeys.CLIENT_NAME))
         try:
+            settings = self.settings()
             shown = certificate_digest(request.payload.get(IdentityChallengeKey.CERT))
-            listed = coordinator_settings(local).certificates.get(name)
-        except Exception as error:  # NVFlare would go on after any other than its own
-            raise NotAuthenticated(f"{name[:80]!r} is not admitted: {error}") from error
-        if shown != listed:
-            why = "is not its newest" if listed else "is not listed: the site was revoked"
-            raise NotAuthenticated(f"the certificate of {name[:80]!r} {why}")
-        return authenticate(request, fl_ctx)
+            if shown != settings.certificates.get(name):
+                raise InputError("its certificate is not listed: renewed, or revoked", "")
+        except Exception as error:  # whatever was sent
+            self.logger.error(f"{name[:80]!r} is not admitted: {error}")
+            return make_reply(ReturnCode.UNAUTHENTICATED, error="it is not admitted")
+        reply = login(request)
+        token = reply.payload and reply.payload.get(CellMessageHeaderKeys.TOKEN)
+        if token:
+            with self.lock:
+                if name in settings.sites:  # NVFlare has ended its log-in before
+                    self.granted = {t: x for t, x in self.granted.items() if x != shown}
+                self.granted[_digest(token)] = shown
+                with suppress(InputError):  # then the site has to log in again after a restart
+                    text = json.dumps(self.granted)
+                    write_text(self.local / TOKENS_FILE, text, private=True)
+        return reply
 
-    manager.authenticate = checked
+    def check(self, message: Message) -> Message | None:
+        """None for a message that may pass; any other is dropped."""
+        place = _place(message)
+        if place in _OPEN:
+            return None
+        origin = message.get_header(MessageHeaderKey.ORIGIN)
+        name = message.get_header(CellMessageHeaderKeys.CLIENT_NAME)
+        token = message.get_header(CellMessageHeaderKeys.TOKEN)
+        try:
+            shown, settings = self.granted.get(_digest(token)), self.settings()
+            if (
+                message.get_prop(MessagePropKey.ENDPOINT).name == origin
+                and message.get_prop(MessagePropKey.COMMON_NAME) == name
+                and message.get_header(MessageHeaderKey.DESTINATION) == FQCN.ROOT_SERVER
+                and shown is not None
+                and shown == settings.certificates.get(name)
+                and (
+                    place is None
+                    or place in _OF_ALL
+                    or (place in _OF_ADMIN and name == settings.admin)
+                    or (place == _ANSWER and self._awaits(message))
+                )
+            ):
+                return None
+        except (AttributeError, InputError) as error:
+            self.logger.error(str(error))
+        self.logger.error(f"{str(name)[:80]!r} from {str(origin)[:80]!r} is refused: {place}")
+        return make_reply(ReturnCode.UNAUTHENTICATED)
+
+    def _awaits(self, message: Message) -> bool:
+        """Is it a part of the one text that answers a request of the round?
+
+        NVFlare has a thread for each stream; so many of them would leave none for other sites.
+        """
+        request = str(message.get_header(StreamHeaderKey.STREAM_REQ_ID))
+        stream = str(message.get_header(StreamHeaderKey.STREAM_ID))
+        return (
+            request in self.cell.requests_dict
+            and message.get_header(StreamHeaderKey.PAYLOAD_ENCODING) == Encoding.BYTES
+            and self.streams.setdefault(request, stream) == stream
+        )
+
+    # -- rounds -----------------------------------------------------------------------------------
+
+    def start(self, options: RoundOptions) -> RoundRecord:
+        """Begin a round, unless another one runs."""
+        settings = self.settings()
+        with self.lock:
+            if self.running is not None:
+                raise InputError(f"the round {self.running!r} is running", "Wait until it ends.")
+            record = self.open_round(settings, options.round_name, again=options.again).record
+            self.running, self.streams = options.round_name, {}
+        Thread(target=self._run, args=(settings, options)).start()
+        return record
+
+    def state(self, options: RoundOptions) -> RoundRecord:
+        """The record of a round; of one that does not run any more, how it ended."""
+        name = options.round_name
+        return self.end_round(self.settings(), name, running=name == self.running)
+
+    def reply(self, request: Message, do: Callable[[RoundOptions], RoundRecord]) -> Message:
+        """The reply to the person who starts rounds, or asks how one stands."""
+        try:
+            sender = request.get_header(CellMessageHeaderKeys.CLIENT_NAME)
+            if sender != self.settings().admin:
+                raise InputError("somebody else asks for a round", "Only the admin can.")
+            record = do(RoundOptions.from_text(_body(request)))
+        except (InputError, TypeError) as error:
+            return make_reply(ReturnCode.INVALID_REQUEST, error=str(error))
+        return make_reply(ReturnCode.OK, body=record.model_dump_json().encode())
+
+    def _run(self, settings: CoordinatorSettings, options: RoundOptions) -> None:
+        """Ask all sites at once, and tell the process of the round what each of them says."""
+        command = [sys.executable, "-P", "-m", "jigsaw_crl.federated.round", str(self.local)]
+        try:
+            with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as process:
+                timer = Timer(options.deadline, process.kill)
+                timer.start()
+                with suppress(BrokenPipeError):  # it was killed
+                    print(options.model_dump_json(), file=process.stdin, flush=True)
+                    for answer in self._answers(settings.sites, options, process):
+                        print(json.dumps(answer), file=process.stdin, flush=True)
+                    print("null", file=process.stdin, flush=True)
+                process.wait()
+                timer.cancel()
+        except BrokenPipeError:
+            pass  # closing the pipe tells it again
+        finally:
+            self.running = None
+
+    def _answers(
+        self, sites: Sequence[str], options: RoundOptions, process: subprocess.Popen[str]
+    ) -> Iterator[tuple[str, str | None, str]]:
+        """Ask all sites at once, and yield what they say until their time is over."""
+        stop, end = Signal(), time.monotonic() + options.timeout
+        with ThreadPoolExecutor(len(sites)) as pool:
+            try:
+                asked = {pool.submit(self._ask, site, options, stop) for site in sites}
+                while asked and process.poll() is None and time.monotonic() < end:
+                    done, asked = wait(asked, _POLL, FIRST_COMPLETED)
+                    yield from (one.result() for one in done)
+            finally:
+                stop.trigger(True)
+
+    def _ask(self, site: str, options: RoundOptions, stop: Signal) -> tuple[str, str | None, str]:
+        """A site, its answer, and if there is none why."""
+        began = time.monotonic()
+        try:
+            reply = self.cell.send_request(
+                channel=CHANNEL,
+                topic=FRAGMENT,
+                target=site,
+                request=Message({}, options.round_name.encode()),
+                timeout=options.timeout,
+                optional=True,
+                abort_signal=stop,
+            )
+            code = reply.get_header(MessageHeaderKey.RETURN_CODE)
+            if code == ReturnCode.OK and reply.get_header(MessageHeaderKey.ORIGIN) == site:
+                return site, _body(reply), ""
+        except Exception as error:  # whatever was sent
+            return site, None, f"its answer cannot be read ({type(error).__name__})"
+        late = stop.triggered or time.monotonic() - began >= options.timeout
+        what = f"it could not answer, is not connected, or sent far too much ({code})"
+        return site, None, "" if late else what
 
 
-def keep_listed(wanted: dict[str, Any], local: Path) -> None:
-    """Take sites that are not on the coordinator's list out of the sites to deploy to."""
-    listed: tuple[str, ...] = ()
-    with suppress(InputError):
-        listed = coordinator_settings(local).sites
-    for site in set(wanted) - set(listed):
-        del wanted[site]
+def _digest(token: object) -> str:
+    return hashlib.sha256(str(token).encode()).hexdigest()

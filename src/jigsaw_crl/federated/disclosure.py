@@ -1,4 +1,4 @@
-"""What leaves a site: the fields of a fragment, how far they are rounded, and a bound on its size.
+"""What leaves a site: the fields of a fragment, and how far they are rounded.
 
 What decides is the difference of two log Bayes factors of a pair. Where it is small, so that it
 could go either way, its sampling error is about 1: it is half the square of a statistic whose error
@@ -10,15 +10,13 @@ are rounded to two digits, and the numbers of findings to three.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.fragment.file import FINDINGS_PER_LABEL
 from jigsaw_crl.fragment.fragment import Fragment
 
 FIELDS: Mapping[str, str] = MappingProxyType(
@@ -46,36 +44,6 @@ FIELDS: Mapping[str, str] = MappingProxyType(
 )
 """Every field of a fragment and what it says. A fragment with any other field is refused."""
 
-# A log Bayes factor with four decimals, sign and comma; and a pair's exact statements.
-_NUMBER_BYTES, _STATEMENT_BYTES = 24, 32
-_SCALES = 10  # the most that the file's schema allows
-_SIZES = 6  # estimates and errors of two tables of effects and one of shares
-# The schema bounds each finding.
-_FINDING_BYTES = 1_500
-
-
-def size_bound(labels: Sequence[str]) -> int:
-    """The largest size in bytes of a fragment with these labels.
-
-    It grows as the square of the number of labels, and depends neither on the number of features
-    nor on that of rows.
-
-    Examples
-    --------
-    >>> from jigsaw_crl.federated.disclosure import size_bound
-    >>> import jigsaw_crl as jc
-    >>> fragment = jc.recover_fragment(jc.simulate.setting("A", 0).client(0))
-    >>> len(fragment.to_json()) < size_bound(fragment.labels)
-    True
-    """
-    p = len(labels)
-    names = sum(len(json.dumps(name)) for name in labels)
-    # Besides the scales, two log Bayes factors: for a district and for a lean. They are given as
-    # claimed, and as if no intervention were hard.
-    pairs = p * p * ((2 * (_SCALES + 2) + _SIZES) * _NUMBER_BYTES + _STATEMENT_BYTES)
-    sentences = (p + 2) * FINDINGS_PER_LABEL * _FINDING_BYTES
-    return 20_000 + 20 * names + pairs + sentences
-
 
 def check_rows(fragment: Fragment, min_rows: int) -> None:
     """Refuse a fragment with a regime of fewer rows than `min_rows`.
@@ -91,14 +59,14 @@ def check_rows(fragment: Fragment, min_rows: int) -> None:
             "Make the fragment from rows, or from moments with their number of rows.",
             client=fragment.client,
         )
-    for regime, rows in fragment.n_samples.items():
-        if rows < min_rows:
-            raise InputError(
-                f"the regime has {pluralise(rows, 'row')}, at least {min_rows} are needed",
-                "Take more rows, or leave the regime out.",
-                client=fragment.client,
-                regime=regime,
-            )
+    regime, rows = min(fragment.n_samples.items(), key=lambda item: item[1])
+    if rows < min_rows:
+        raise InputError(
+            f"the regime has {pluralise(rows, 'row')}, at least {min_rows} are needed",
+            "Take more rows, or leave the regime out.",
+            client=fragment.client,
+            regime=regime,
+        )
 
 
 # The digits that are kept of numbers other than log Bayes factors.
@@ -147,7 +115,7 @@ def _digits(value: float | None) -> float | None:
 
 
 def shown(fragment: Fragment) -> str:
-    """The fragment as readable text: each field, what it says, and its whole content.
+    """Each field of the fragment, what it says, and its whole content in one line.
 
     Lines that begin with `#` explain; the others are what the file holds.
     """
@@ -155,19 +123,5 @@ def shown(fragment: Fragment) -> str:
     lines = [f"# {len(text.encode())} bytes would leave this site; this is all of them."]
     for name, value in json.loads(text).items():
         lines.append(f"# {name}: {FIELDS[name]}")
-        lines.append(f"{name} = {_laid_out(value)}")
+        lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
     return "\n".join(lines)
-
-
-def _laid_out(value: Any, indent: str = "  ") -> str:
-    """JSON with one row of a matrix, or one entry of a table, per line."""
-    if isinstance(value, dict) and any(isinstance(v, list | dict) for v in value.values()):
-        inner = (
-            f"{indent}{json.dumps(k, ensure_ascii=False)}: {_laid_out(v, indent + '  ')}"
-            for k, v in value.items()
-        )
-        return "{\n" + ",\n".join(inner) + f"\n{indent[:-2]}}}"
-    if isinstance(value, list) and any(isinstance(v, list | dict) for v in value):
-        rows = (indent + _laid_out(v, indent + "  ") for v in value)
-        return "[\n" + ",\n".join(rows) + f"\n{indent[:-2]}]"
-    return json.dumps(value, ensure_ascii=False)

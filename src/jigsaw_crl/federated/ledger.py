@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
@@ -35,6 +35,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def has_result(round_name: str) -> InputError:
+    """The error of a round that has a result."""
+    return InputError(
+        f"the round {round_name!r} has a result",
+        "Choose a new name, or pass --again to replace that result.",
+    )
+
+
 class LogLine(Document):
     """A line of the log: one fragment of a result."""
 
@@ -42,8 +50,7 @@ class LogLine(Document):
     remedy = "Restore it from a backup: without it a replayed fragment would go unnoticed."
 
     format: Literal["jigsaw-crl/log"]
-    version: Literal[1]
-    number: WholeNumber
+    version: Literal[2]
     at: str
     study: str | None
     round: str
@@ -53,21 +60,14 @@ class LogLine(Document):
     previous: str
 
 
-class Head(NamedTuple):
-    """How far a log goes: the number of its lines, and the SHA-256 of the last one."""
-
-    entries: int = 0
-    hash: str = _START
-
-
 @dataclass(frozen=True)
 class Ledger:
-    """A log: its file, its text, its lines, and the head after each line, from none on."""
+    """A log: its file, its text, its lines, and their hashes, behind one for no line."""
 
     path: Path
     text: bytes = b""
     lines: tuple[LogLine, ...] = ()
-    heads: tuple[Head, ...] = (Head(),)
+    hashes: tuple[str, ...] = (_START,)
 
     @classmethod
     def read(cls, path: Path) -> Ledger:
@@ -75,18 +75,18 @@ class Ledger:
         if not path.exists():
             return cls(path)
         text = read_file(path, LogLine.largest_file, LogLine.kind)
-        lines, heads = [], [Head()]
-        for number, part in enumerate(text.removesuffix(b"\n").split(b"\n"), start=1):
-            line = LogLine.from_text(part, path=path)
-            if line.number != number or line.previous != heads[-1].hash:
+        lines, hashes = list[LogLine](), [_START]
+        for part in text.removesuffix(b"\n").split(b"\n"):
+            lines.append(LogLine.from_text(part, path=path))
+            if lines[-1].previous != hashes[-1]:
                 raise InputError(
-                    f"line {number} does not follow from the line before it: the log was altered",
+                    f"line {len(lines)} does not follow from the line before it: "
+                    "the log was altered",
                     LogLine.remedy,
                     path=path,
                 )
-            lines.append(line)
-            heads.append(Head(number, hashlib.sha256(part).hexdigest()))
-        return cls(path, text, tuple(lines), tuple(heads))
+            hashes.append(hashlib.sha256(part).hexdigest())
+        return cls(path, text, tuple(lines), tuple(hashes))
 
     @classmethod
     @contextmanager
@@ -101,15 +101,15 @@ class Ledger:
         return {line.round: line.at for line in self.lines}
 
     @cached_property
-    def last(self) -> dict[str, LogLine]:
-        """The newest fragment of each site."""
-        return {line.site: line for line in sorted(self.lines, key=lambda line: line.serial)}
+    def last(self) -> dict[str, int]:
+        """The serial of the newest fragment of each site."""
+        return {line.site: line.serial for line in sorted(self.lines, key=lambda x: x.serial)}
 
-    def check(self, known: Head) -> None:
-        """Refuse a log that does not begin with the lines that were known before."""
-        if known not in self.heads[known.entries : known.entries + 1]:
+    def check(self, entries: Any, last: Any) -> None:
+        """Refuse a log that does not begin with as many lines, of which this was the last hash."""
+        if (entries, last) not in enumerate(self.hashes):
             raise InputError(
-                f"the log does not hold the {known.entries} lines that are known: it was cut off "
+                f"the log does not hold the {entries} lines that are known: it was cut off "
                 "or written anew",
                 LogLine.remedy,
                 path=self.path,
@@ -118,57 +118,44 @@ class Ledger:
     def check_round(self, round_name: str, *, again: bool = False) -> None:
         """Refuse a round that has a result, unless it is to be replaced."""
         if round_name in self.rounds and not again:
-            raise InputError(
-                f"the round {round_name!r} has ended on {self.rounds[round_name]} with a result",
-                "Choose a new name, or pass --again to make its result again.",
-            )
+            raise has_result(round_name)
 
-    def overtook(self, site: str, serial: int) -> bool:
-        """Was a newer fragment of the site used?"""
-        return site in self.last and serial < self.last[site].serial
+    def check_new(self, used: Received, *, path: object = None) -> None:
+        """Refuse a fragment that is older than one of its site that was used.
 
-    def check_new(self, signed: Received, *, again: bool = False, path: object = None) -> None:
-        """Refuse a fragment that was used before, or is older than one that was.
-
-        With `again` the last one used is accepted, to make its result once more.
+        A signed one is used once, because it is for one round and a round has one result.
         """
-        last = self.last.get(signed.site)
-        if last is None or signed.serial > last.serial:
-            return
-        if signed.serial == last.serial and signed.digest == last.digest:
-            if again:
-                return
-            what = "a result was made with it already"
-            remedy = "Ask the site for a new one, or pass --again to make the same result again."
-        else:
-            what = f"serial {signed.serial} is not above {last.serial}, the last one used"
-            remedy = "Ask the site for a new one; if its clock was set back, correct it first."
-        raise InputError(f"the fragment is replayed: {what}", remedy, client=signed.site, path=path)
+        if used.serial < self.last.get(used.site, used.serial):
+            raise InputError(
+                "its fragment is stale: a newer one has been used",
+                "Ask the site to make its fragment again.",
+                client=used.site,
+                path=path,
+            )
 
     def having(self, used: Iterable[Received], round_name: str, study: str | None = None) -> Ledger:
         """The log with a line for each fragment that it does not have yet; `save` writes it."""
         known = {(x.study, x.round, x.site, x.serial, x.digest) for x in self.lines}
-        text, lines, heads = self.text, list(self.lines), list(self.heads)
+        text, lines, hashes = self.text, list(self.lines), list(self.hashes)
         for one in used:
             if (study, round_name, one.site, one.serial, one.digest) in known:
                 continue
             line = LogLine(
                 format="jigsaw-crl/log",
-                version=1,
-                number=len(lines) + 1,
+                version=2,
                 at=now(),
                 study=study,
                 round=round_name,
                 site=one.site,
                 serial=one.serial,
                 digest=one.digest,
-                previous=heads[-1].hash,
+                previous=hashes[-1],
             )
             part = line.model_dump_json().encode()
-            lines.append(line)
-            heads.append(Head(len(lines), hashlib.sha256(part).hexdigest()))
             text += part + b"\n"
-        return Ledger(self.path, text, tuple(lines), tuple(heads))
+            lines.append(line)
+            hashes.append(hashlib.sha256(part).hexdigest())
+        return Ledger(self.path, text, tuple(lines), tuple(hashes))
 
     def save(self) -> None:
         """Write the log as a whole; it is on disk when this returns."""
@@ -177,17 +164,9 @@ class Ledger:
     def provenance(
         self, used: Sequence[Received], round_name: str, study: str | None
     ) -> dict[str, Any]:
-        """What a result says of its fragments, which this log has.
-
-        The head is the one after the last of their lines: it stays when others are logged later.
-        """
-        digests = {one.site: one.digest for one in used}
-        ours = [
-            head
-            for line, head in zip(self.lines, self.heads[1:], strict=True)
-            if line.round == round_name and digests.get(line.site) == line.digest
-        ]
-        found: dict[str, Any] = {"round": round_name, "log": ours[-1]._asdict()}
+        """What a result says of its fragments, and how far the log goes that has them."""
+        log = {"entries": len(self.lines), "hash": self.hashes[-1]}
+        found: dict[str, Any] = {"round": round_name, "log": log}
         if study is not None:
             signed = {one.site: one.envelope.about() for one in used if one.envelope is not None}
             found |= {"study": study, "signatures": signed}
@@ -198,12 +177,12 @@ class Ledger:
 def receive_signed(
     paths: Iterable[str | Path], keys: str | Path, round_name: str, *, again: bool = False
 ) -> Iterator[tuple[dict[str, Fragment], dict[str, Any], Callable[[], None]]]:
-    """Read signed fragments; one that is unknown, altered or replayed is refused by name.
+    """Read signed fragments; one that is unknown, altered or stale is refused by name.
 
     Gives the fragments by client, their provenance for a result, and a function to be called after
     the result was written. No other run can use the log until the block ends.
-    The log is beside `keys`, the coordinator's list of site keys. With `again`, the fragments that
-    were the last ones used are accepted, to make their result once more.
+    The log is beside `keys`, the coordinator's list of site keys. With `again`, the result of the
+    round is made once more.
     """
     check_name(round_name, "round")
     listed = read_key_list(keys)
@@ -213,10 +192,10 @@ def receive_signed(
         def verified() -> Iterator[tuple[str | Path, Fragment]]:
             for path in paths:
                 used.append(open_signed(read_bytes(path), listed, round_name, path=path))
-                log.check_new(used[-1], again=again, path=path)
+                log.check_new(used[-1], path=path)
                 yield path, used[-1].fragment
 
-        fragments = fragments_by_client(verified(), signed=True)
         log.check_round(round_name, again=again)
+        fragments = fragments_by_client(verified(), signed=True)
         grown = log.having(used, round_name, listed.study)
         yield fragments, grown.provenance(used, round_name, listed.study), grown.save

@@ -1,6 +1,6 @@
 """Options and state of a round, and settings that a participant keeps in its `local` folder.
 
-A job cannot change the settings. They are not in NVFlare's `resources.json`, because a site
+Nobody else can change the settings. They are not in NVFlare's `resources.json`, because a site
 announces the additional entries of that file to the server.
 """
 
@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 
 from jigsaw_crl.base.documents import Closed, Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import write_text
+from jigsaw_crl.fragment.fragment import Method
 
-if TYPE_CHECKING:
-    from jigsaw_crl.assembly.order import Method  # a site does not load assembly
-
-# Files and folders of a round beside those of its result: how it stands, and the sites' answers.
-STATUS, ANSWERS = "round.json", "answers"
+# What is asked through NVFlare: a site for its fragment, the coordinator for a round and its state.
+CHANNEL = "jigsaw"
+FRAGMENT, START, STATE = "fragment", "start", "state"
+# The file of a round beside those of its result: how it stands.
+STATUS = "round.json"
 SITE_FILE, COORDINATOR_FILE = "jigsaw-site.json", "jigsaw-coordinator.json"
 # A fragment of a thousand labels with evidence at two scales takes about 30 MB.
 MOST_BYTES = 1 << 26
 # Assembly takes about a minute for 200 labels of one site, and grows faster than their number.
 MOST_LABELS = 200
+# Seconds of a week. A thread cannot wait for ever.
+LONGEST = 7 * 86_400
 # Ordered pairs of different labels of all sites together: those of 500 labels.
 MOST_PAIRS = 500 * 499
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-# Endings of the files beside the round folders, and names of devices on Windows.
-_RESERVED = re.compile(r".*(\.json|\.jsonl|\.lock|\.)|(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+# Without a dot: the files that the coordinator keeps beside the rounds have one.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 
 def check_name(name: object, what: str) -> str:
@@ -44,52 +45,38 @@ def check_name(name: object, what: str) -> str:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
         raise InputError(
             f"the {what}'s name is {str(name)[:80]!r}",
-            "Use up to 63 letters, digits, dots, dashes and underscores, a letter or digit first.",
-        )
-    if _RESERVED.fullmatch(name.casefold()):
-        raise InputError(
-            f"the {what}'s name {name!r} is reserved",
-            "Choose a name that is no device and does not end in .json, .jsonl, .lock or a dot.",
+            "Use up to 63 letters, digits, dashes and underscores, a letter or digit first.",
         )
     return name
 
 
-@dataclass(frozen=True)
-class RoundOptions:
-    """Options of a round; one that was interrupted continues under the same name.
+class RoundOptions(Document):
+    """Options of a round; one that was interrupted can be run again under the same name.
 
-    Sites have `timeout` seconds to answer once they were asked. With fewer than `min_sites`
-    fragments there is no result. `again` runs a round that has a result once more, and replaces it.
+    Sites have `timeout` seconds to answer once they were asked, and all has to be done within
+    `deadline` seconds. With fewer than `min_sites` fragments there is no result. `again` runs a
+    round that has a result once more, and replaces it.
     """
 
-    round_name: str
+    kind = "request for a round"
+    remedy = "Correct it; the coordinator needs the same version of jigsaw-crl."
+
+    round_name: Annotated[str, AfterValidator(lambda name: check_name(name, "round"))]
     min_sites: int = 1
-    timeout: int = 300
+    timeout: Annotated[int, Field(ge=1, le=LONGEST)] = 300
+    deadline: Annotated[float, Field(gt=0, le=LONGEST)] = 420.0
     method: Method = "null-cone"
     again: bool = False
-
-    def __post_init__(self) -> None:
-        check_name(self.round_name, "round")
-        if self.min_sites < 1:
-            raise InputError(f"min_sites is {self.min_sites}", "At least one site is needed.")
-        if self.timeout < 1:
-            raise InputError(f"timeout is {self.timeout}", "Give the sites at least a second.")
 
 
 class Standing(Closed):
     """The state of a site in a round.
 
-    "kept": it did not answer this time, but its answer from an interrupted run of this round is
-    used. `why` says why the answer was refused, or why there is none if that is known.
+    `why` says why the answer was refused, or why there is none if that is known.
     """
 
-    state: Literal["received", "kept", "refused", "missing"]
+    state: Literal["received", "refused", "missing"]
     why: str = ""
-
-    @property
-    def used(self) -> bool:
-        """Whether the site's fragment is in the result."""
-        return self.state in ("received", "kept")
 
 
 class RoundRecord(Closed):
@@ -116,7 +103,7 @@ class RoundRecord(Closed):
     @property
     def complete(self) -> bool:
         """Whether the result rests on every site."""
-        return self.closed and all(standing.used for standing in self.sites.values())
+        return self.closed and all(site.state == "received" for site in self.sites.values())
 
     @classmethod
     def read(cls, folder: Path) -> RoundRecord | None:
@@ -132,19 +119,12 @@ class RoundRecord(Closed):
             write_text(folder / STATUS, self.model_dump_json(indent=1))
 
 
-def _check_path(path: Path) -> Path:
-    if path == Path():
-        raise ValueError("the path is empty")
-    return path
-
-
 def _check_sites(sites: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(sites)) != len(sites):
         raise ValueError("a site is listed twice")
     return tuple(check_name(site, "site") for site in sites)
 
 
-_Path = Annotated[Path, AfterValidator(_check_path)]
 _Count = Annotated[WholeNumber, Field(ge=1)]
 
 
@@ -153,14 +133,13 @@ class SiteSettings(Document):
 
     kind = "settings file"
     remedy = (
-        'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}, with "min_rows", '
-        '"most_fragments" and "most_bytes" if needed.'
+        'Write it as `jigsaw federate init` does: {"fragment": "fragment.json"}, with "min_rows" '
+        'and "most_fragments" if needed.'
     )
 
     # File of the finished fragment.
-    fragment: _Path
-    # A larger fragment is not sent, nor one with a regime of fewer rows.
-    most_bytes: _Count = MOST_BYTES
+    fragment: Path
+    # A fragment with a regime of fewer rows is not sent.
     min_rows: _Count = 1
     # How many different fragments are sent, in all rounds together.
     most_fragments: _Count | None = None
@@ -177,20 +156,23 @@ class CoordinatorSettings(Document):
     kind = "settings file"
     remedy = (
         'Write it as `jigsaw federate init` does: {"sites": ["lab-1"], "results": "results"}, '
-        'with "keys", "sign", "most_bytes", "most_labels", "most_pairs" and "witnesses" if needed.'
+        'with "admin", "certificates", "keys", "sign", "most_bytes", "most_labels", "most_pairs" '
+        'and "witnesses" if needed.'
     )
 
+    # Who starts rounds.
+    admin: str = ""
     # All sites that take part.
     sites: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_check_sites)]
     # SHA-256 of the certificate with which each site and admin may connect: the newest. A site that
     # was revoked has none.
-    certificates: Annotated[dict[str, str], Field(default_factory=dict)]
+    certificates: dict[str, str] = Field(default_factory=dict)
     # Folder with one result folder per round.
-    results: _Path
+    results: Path
     # List of the sites' keys: if given, only signed fragments are accepted. The coordinator's
     # private key: if given, results are signed.
-    keys: _Path | None = None
-    sign: _Path | None = None
+    keys: Path | None = None
+    sign: Path | None = None
     # Larger answers, and fragments with more labels, are refused. If all sites together have more
     # ordered pairs of labels, those that bring the most labels of their own are refused.
     most_bytes: _Count = MOST_BYTES

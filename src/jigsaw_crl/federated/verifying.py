@@ -12,22 +12,20 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import AwareDatetime
 
 from jigsaw_crl.assembly import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file, write_text
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.labels import label_key, looks_like
+from jigsaw_crl.base.labels import looks_like
 from jigsaw_crl.federated.keys import KeyList, SignedDocument, key_identifier, public_text
-from jigsaw_crl.federated.ledger import Head, Ledger, LogLine, now
-from jigsaw_crl.federated.settings import ANSWERS, STATUS
+from jigsaw_crl.federated.ledger import Ledger, LogLine
+from jigsaw_crl.federated.settings import STATUS, RoundRecord
 from jigsaw_crl.federated.signing import Envelope, fragment_digest, open_unverified
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import read_bytes
@@ -59,12 +57,11 @@ class ResultSignature(SignedDocument):
     remedy = "Ask the coordinator to sign the result again."
 
     format: Literal["jigsaw-crl/result-signature"]
-    version: Literal[2]
+    version: Literal[3]
     study: str | None
     round: str | None
     files: dict[str, str]
     key: str
-    signed_at: AwareDatetime
     signature: str
 
 
@@ -102,12 +99,11 @@ def sign_result(folder: Path, key: Ed25519PrivateKey) -> Path:
     about = load_result(folder).provenance
     unsigned = ResultSignature(
         format="jigsaw-crl/result-signature",
-        version=2,
+        version=3,
         study=about.get("study"),
         round=about.get("round"),
         files=_digests_of(folder),
         key=key_identifier(public_text(key)),
-        signed_at=datetime.fromisoformat(now()),
         signature="",
     )
     return write_text(folder / SIGNATURE, unsigned.signed_with(key).model_dump_json(indent=1))
@@ -119,200 +115,197 @@ def verify_result(
     keys: KeyList | None = None,
     fragments: Sequence[Path] = (),
     log: Path | None = None,
-    recompute: bool = True,
 ) -> Verification:
     """Check the signatures, log, verdicts and files of a result.
 
     `keys` has the public keys of the sites and of the coordinator, `fragments` are files that the
     result should rest on, usually a site's own, and `log` is the coordinator's log. The fragments
-    are assembled again and compared; without it nothing is verified. A folder that cannot be read,
-    or whose last write was not finished, raises an `InputError`.
+    are assembled again and compared. A folder that cannot be read, or whose last write was not
+    finished, raises an `InputError`.
     """
     digests = _digests_of(folder)
     result = load_result(folder)
-    checks = [
-        *(_check_own(result, path) for path in fragments),
-        _check_sites(result, keys),
-        _check_coordinator(folder, result, digests, keys),
-        _check_log(result, log),
-        _check_verdicts(result, recompute),
-        _check_files(result, digests),
-    ]
+    checks = {
+        **{f"fragment {path.name}": partial(_own, result, path) for path in fragments},
+        "signatures of the sites": partial(_signed_by_sites, result, keys),
+        "signature of the coordinator": partial(_signed, result, folder, digests, keys),
+        _LOG: partial(_logged, result, log),
+        "verdicts": partial(_concluded, result),
+        "files": partial(_written, result, digests),
+    }
+    if (folder / STATUS).exists():
+        checks[STATUS] = partial(_stands, result, folder)
     digest = hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
-    return Verification(digest, tuple(checks))
+    return Verification(digest, tuple(_judged(what, check) for what, check in checks.items()))
 
 
 def _digests_of(folder: Path) -> dict[str, str]:
     """SHA-256 of every file of a result folder, by its path in it."""
     check_finished(folder)
-    found = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if not p.is_dir()}
+    every = list(folder.rglob("*"))
+    found = {p.relative_to(folder).as_posix(): p for p in every if not p.is_dir()}
+    for link in (p for p in every if p.is_symlink()):
+        raise InputError("it is a link to something else", "Copy the file itself.", path=link)
     return {
         name: hashlib.sha256(read_file(path, ResultDocument.largest_file, "result")).hexdigest()
         for name, path in sorted(found.items())
-        if not (name in _NOT_SIGNED or _LEFT.fullmatch(name) or name.startswith(f"{ANSWERS}/"))
+        if not (name in _NOT_SIGNED or _LEFT.fullmatch(name))
     }
 
 
-def _judged(what: str, faults: Iterable[str], passed: str) -> Check:
-    """Failed with the faults, or ok if there are none."""
-    said = "; ".join(faults)
-    return Check(what, "failed", said) if said else Check(what, "ok", passed)
+class _FaultError(Exception):
+    """What is wrong with a result."""
 
 
-def _check_own(result: Result, path: Path) -> Check:
-    what = f"fragment {path.name}"
+class _NotCheckedError(Exception):
+    """What a check lacks."""
+
+
+def _judged(what: str, check: Callable[[], str]) -> Check:
+    """The outcome of a check: it says what is right, or raises an error."""
+    try:
+        return Check(what, "ok", check())
+    except InputError as error:
+        whose = f"{error.client}: " if error.client else ""
+        return Check(what, "failed", whose + error.what)
+    except _FaultError as fault:
+        return Check(what, "failed", str(fault))
+    except _NotCheckedError as lacking:
+        return Check(what, "not checked", str(lacking))
+
+
+def _own(result: Result, path: Path) -> str:
     piece = open_unverified(read_bytes(path))
     used = result.fragments.get(piece.client)
-    if used is None:
-        return Check(what, "failed", f"the result has no fragment of {piece.client!r}")
-    if fragment_digest(used) != fragment_digest(piece):
-        return Check(what, "failed", f"the result has another fragment of {piece.client!r}")
-    return Check(what, "ok", f"it is the fragment of {piece.client!r} in the result")
+    if used is None or fragment_digest(used) != fragment_digest(piece):
+        kind = "no" if used is None else "another"
+        raise _FaultError(f"the result has {kind} fragment of {piece.client!r}")
+    return f"it is the fragment of {piece.client!r} in the result"
 
 
-def _check_sites(result: Result, keys: KeyList | None) -> Check:
-    what = "signatures of the sites"
-    signatures = result.provenance.get("signatures")
+def _signed_by_sites(result: Result, keys: KeyList | None) -> str:
     if keys is None:
-        return Check(what, "not checked", "no list of keys was given")
-    if not isinstance(signatures, dict):
-        return Check(what, "failed", "the result has no signatures of its fragments")
-    faults, round_name = [], result.provenance.get("round")
+        raise _NotCheckedError("no list of keys was given")
+    signatures = _table(result, "signatures")
     for piece in result.order.fragments:
-        try:
-            fault = _signature_fault(piece, signatures.get(piece.client), keys, round_name)
-        except InputError as error:
-            fault = error.what
-        if fault:
-            faults.append(f"{piece.client}: {fault}")
+        about = signatures.get(piece.client)
+        if not isinstance(about, dict):
+            raise _FaultError(f"{piece.client}: it is not signed")
+        Envelope.of(piece, about).check(keys, result.provenance.get("round"))
     count = len(result.fragments)
-    return _judged(what, faults, f"{count} of {count} sites signed")
+    return f"{count} of {count} sites signed"
 
 
-def _signature_fault(piece: Fragment, signed: Any, keys: KeyList, round_name: object) -> str:
-    """What is wrong with a site's signature; the envelope is built again from the result."""
-    if not isinstance(signed, dict):
-        return "it is not signed"
-    for what, wanted in (("study", keys.study), ("round", round_name)):
-        if signed.get(what) != wanted:
-            return f"it was signed for the {what} {str(signed.get(what))[:80]!r}"
-    envelope = Envelope.of(piece, signed)
-    public = {key_identifier(key): key for key in keys.sites.get(piece.client, ())}
-    if envelope.key not in public:
-        return "the key is not the site's"
-    if not envelope.is_signed_with(public[envelope.key]):
-        return "the signature does not fit the fragment, the study and the round"
-    return ""
+def _table(result: Result, name: str) -> dict[str, Any]:
+    """An entry of the provenance; it may be anything, because the coordinator wrote it."""
+    found = result.provenance.get(name)
+    if not isinstance(found, dict):
+        raise _FaultError(f"the result names no {name}")
+    return found
 
 
-def _check_coordinator(
-    folder: Path, result: Result, digests: dict[str, str], keys: KeyList | None
-) -> Check:
-    what = "signature of the coordinator"
-    path, public = folder / SIGNATURE, None if keys is None else keys.coordinator
-    if not path.exists():
-        outcome: Any = "not checked" if public is None else "failed"
-        return Check(what, outcome, "the result is not signed")
-    signed = ResultSignature.from_file(path)
+def _signed(result: Result, folder: Path, digests: dict[str, str], keys: KeyList | None) -> str:
+    if keys is None or keys.coordinator is None:
+        raise _NotCheckedError("the coordinator's public key was not given")
+    if not (folder / SIGNATURE).exists():
+        raise _FaultError("the result is not signed")
+    signed, about = ResultSignature.from_file(folder / SIGNATURE), result.provenance
     other = {name for name, _ in signed.files.items() ^ digests.items()}
     if other:
         named = ", ".join(sorted(other))
-        return Check(what, "failed", f"changed, added or removed after it was signed: {named}")
-    if keys is None or public is None:
-        return Check(what, "not checked", "the coordinator's public key was not given")
-    about = result.provenance
+        raise _FaultError(f"changed, added or removed after it was signed: {named}")
     if not signed.study == about.get("study") == keys.study or signed.round != about.get("round"):
-        return Check(what, "failed", "it was signed for another study or round")
-    if not signed.is_signed_with(public):
-        return Check(what, "failed", "another key signed it")
-    return Check(what, "ok", f"{len(digests)} files, signed for the round {signed.round!r}")
+        raise _FaultError("it was signed for another study or round")
+    if not signed.is_signed_with(keys.coordinator):
+        raise _FaultError("another key signed it")
+    return f"{len(digests)} files, signed for the round {signed.round!r}"
 
 
-def _check_log(result: Result, log: Path | None) -> Check:
-    what = _LOG
-    if log is None:
-        return Check(what, "not checked", "no log was given")
-    head = result.provenance.get("log")
-    if not isinstance(head, dict):
-        return Check(what, "failed", "the result names no log")
-    try:
-        known, ledger = Head(int(head["entries"]), str(head["hash"])), Ledger.read(log)
-        ledger.check(known)
-    except (InputError, KeyError, TypeError, ValueError) as error:
-        return Check(what, "failed", error.what if isinstance(error, InputError) else str(error))
-    logged = {(line.site, line.digest) for line in ledger.lines[: known.entries]}
-    faults = [
-        f"the fragment of {site!r} is not in the log"
-        for site, piece in result.fragments.items()
-        if (site, fragment_digest(piece)) not in logged
-    ]
-    return _judged(what, faults, f"unbroken, {known.entries} lines")
+def _logged(result: Result, path: Path | None) -> str:
+    if path is None:
+        raise _NotCheckedError("no log was given")
+    head, log = _table(result, "log"), Ledger.read(path)
+    entries = head.get("entries")
+    log.check(entries, head.get("hash"))
+    logged = {(line.site, line.digest) for line in log.lines[:entries]}
+    for site, piece in result.fragments.items():
+        if (site, fragment_digest(piece)) not in logged:
+            raise _FaultError(f"the fragment of {site!r} is not in the log")
+    return f"unbroken, {entries} lines"
 
 
-def _check_verdicts(result: Result, recompute: bool) -> Check:
+def _concluded(result: Result) -> str:
     """Whether all that `result.json` says follows from its fragments."""
-    what, order = "verdicts", result.order
-    if not recompute:
-        return Check(what, "not checked", "the fragments were not assembled again")
-    if "round" in result.provenance and order.seed != SEED:
-        return Check(what, "failed", f"the seed is {order.seed}, where every round has {SEED}")
+    order = result.order
+    if "round" in result.provenance and order.options.seed != SEED:
+        raise _FaultError(f"the seed is {order.options.seed}, where every round has {SEED}")
     concluded = conclude(order.fragments, options=order.options)
     fragments = {piece.client: piece for piece in order.fragments}
-    absences = [f for f in result.diagnostics if f.check in ABSENCES and f.client not in fragments]
-    told = (result.provenance.get(name) for name in ("missing", "refused"))
-    lacking = [site for given in told if isinstance(given, list | dict) for site in given]
-    if sorted(str(f.client) for f in absences) != sorted(map(str, lacking)):
-        return Check(what, "failed", "the sites that are said to be absent are not those named")
+    absent = [f for f in result.diagnostics if f.check in ABSENCES and f.client not in fragments]
     again = replace(
         result,
         fragments=fragments,
         order=concluded.order,
-        diagnostics=(*absences, *spellings(fragments), *concluded.findings),
+        diagnostics=(*absent, *spellings(fragments), *concluded.findings),
     )
     if result.proposal is not None:
         again = again.with_proposal()
-    given, made = (_said(one.to_document()) for one in (result, again))
+    given, made = result.to_document(), again.to_document()
+    for document in (given, made):  # the sites in one sequence
+        document["refined"].sort(key=lambda groups: str(groups["client"]))
     others = [name for name in made if not _same(given[name], made[name])]
     if others:
-        named = ", ".join(others)
-        return Check(what, "failed", f"the fragments, assembled again, give other {named}")
-    asked = (
-        f"witnesses: {order.witnesses or 1}{', with knowledge' if order.panel.knowledge else ''}"
-    )
-    detail = f"the fragments, assembled again, give the same in every field ({asked})"
-    return Check(what, "ok", detail)
+        raise _FaultError(f"the fragments, assembled again, give other {', '.join(others)}")
+    knowledge = ", with knowledge" if order.panel.knowledge else ""
+    asked = f"witnesses: {order.options.witnesses or 1}{knowledge}"
+    return f"the fragments, assembled again, give the same in every field ({asked})"
+
+
+def absences(record: RoundRecord) -> list[Finding]:
+    """A warning for each site that is missing or refused."""
+    found = []
+    for site, standing in record.sites.items():
+        if standing.state != "received":
+            what = f"the site is {standing.state}: {standing.why or 'it did not answer in time'}"
+            remedy = "Run the round again with it."
+            check = f"{standing.state}-site"
+            found.append(Finding(check, "warning", what, remedy, client=site))
+    return found
 
 
 def spellings(fragments: Mapping[str, Fragment]) -> list[Finding]:
-    """A warning for each label that differs from another site's only in spelling or by its looks.
+    """A warning for each label that looks like another site's, or differs from it only in spelling.
 
-    Files with such labels are refused. A round goes on, because one site must not end it. Labels
-    that look alike are named if no site has both.
+    Files with labels that differ only in spelling are refused. A round goes on, because one site
+    must not end it. A site that has both labels tells them apart.
     """
     first: dict[str, tuple[str, str]] = {}
     found = []
     for site, fragment in fragments.items():
         for label in fragment.labels:
-            owner, spelling = first.setdefault(looks_like(label), (site, label))
-            if spelling == label:
+            owner, other = first.setdefault(looks_like(label), (site, label))
+            if label == other or any({label, other} <= set(f.labels) for f in fragments.values()):
                 continue
-            same = label_key(label) == label_key(spelling)
-            if not same and any({label, spelling} <= set(f.labels) for f in fragments.values()):
-                continue
-            what = f"the label {label!r} differs from {owner}'s {spelling!r} only in spelling"
-            if not same:
-                what = f"the label {label!a} of {site} looks like {owner}'s {spelling!a}"
+            what = f"the label {label!a} of {site} looks like {owner}'s {other!a}"
             remedy = "Labels are shared between sites: agree on one spelling."
             found.append(Finding("label-spelling", "warning", what, remedy, client=site))
     return found
 
 
-def _said(document: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a result, with those of its order beside them, and sites in one sequence."""
-    rest = {name: value for name, value in document.items() if name != "order"}
-    rest["refined"] = sorted(rest["refined"], key=lambda groups: str(groups["client"]))
-    found: dict[str, Any] = document["order"] | rest
-    return found
+def _stands(result: Result, folder: Path) -> str:
+    """Whether `round.json`, which is written after the signature, says what the result says."""
+    record, log = RoundRecord.read(folder), _table(result, "log")
+    if record is None:
+        raise _FaultError("it cannot be read")
+    used = {site for site, standing in record.sites.items() if standing.state == "received"}
+    told = [f for f in result.diagnostics if f.check in ABSENCES and f.client not in used]
+    if used != set(result.fragments) or told != absences(record):
+        raise _FaultError("it says something else of the sites")
+    # Without the log, if the coordinator was killed when it wrote the record.
+    known = record.log in (None, (log.get("entries"), log.get("hash")))
+    if not (known and record.closed and record.round == result.provenance.get("round")):
+        raise _FaultError("it is of another round, or of one that has not ended")
+    return "it says what the result says"
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -326,16 +319,12 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _check_files(result: Result, digests: dict[str, str]) -> Check:
+def _written(result: Result, digests: dict[str, str]) -> str:
     """Whether each file is the one that this program makes of `result.json`."""
-    what = "files"
-    wanted = {
-        name: hashlib.sha256(text.encode()).hexdigest()
-        for name, text in texts_of(result).items()
-        if text
-    }
+    texts = {name: text for name, text in texts_of(result).items() if text}
+    wanted = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     others = sorted({name for name, _ in wanted.items() ^ digests.items()})
     if others:
-        detail = "not as this version writes them from result.json: " + ", ".join(others)
-        return Check(what, "failed", detail)
-    return Check(what, "ok", f"{len(wanted)} files are those of result.json")
+        named = ", ".join(others)
+        raise _FaultError(f"not as this version writes them from result.json: {named}")
+    return f"{len(wanted)} files are those of result.json"

@@ -27,12 +27,10 @@ import numpy as np
 from numpy.lib import format as npy
 
 from jigsaw_crl.base.arrays import AnyArray
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.checks import check_features
 from jigsaw_crl.moments.accumulator import Coded
-from jigsaw_crl.study.data_file import DataFile, fits
+from jigsaw_crl.study.files import fits, reading_as
 from jigsaw_crl.study.manifest import Reading
 from jigsaw_crl.study.table import Chunk, Table, choose_columns, chunk_rows
 
@@ -42,35 +40,31 @@ Arrays = Mapping[str, AnyArray]
 _MOST_ARRAYS = 5_100
 # Bytes of one text, which has four for each character; and of the texts that are read at a time.
 _MOST_TEXT_BYTES, _TEXT_CHUNK = 4_000, 1 << 24
-_AGAIN = "Write it again with numpy.savez; it may be truncated."
+# Kinds of numpy types and dimensions of an array, and what it is.
+_Kind = tuple[str, int, str]
+_ROWS = "fiu", 2, "matrix of real numbers, one column per feature; leave out a regime with no rows"
+_TEXTS = "UiuS", 1, "list, one text per row or feature"
+# The kind of file, and what to do about a broken one.
+_AS = "a NumPy archive", "Write it again with numpy.savez"
 
 
-def read_arrays(data: DataFile, reading: Reading) -> dict[str, AnyArray]:
+def read_arrays(reading: Reading) -> dict[str, AnyArray]:
     """The arrays of an archive; errors while reading it become an `InputError`."""
-    try:
-        with readable(data.path), zipfile.ZipFile(data.from_start()) as archive:
-            infos = archive.infolist()
-            if not infos:
-                raise reading.fail("the archive is empty", "Write it again.")
-            if len(infos) > _MOST_ARRAYS:
-                what = f"the archive has more than {_MOST_ARRAYS} arrays"
-                raise reading.fail(what, "Check the file.")
-            found = {}
-            for info in infos:
-                with archive.open(info) as file:
-                    name = info.filename.removesuffix(".npy")
-                    found[name] = _array(name, file, info, data, reading)
-            return found
-    except (InputError, MemoryError, RecursionError):
-        raise
-    except Exception as error:
-        # zipfile, its decompressors and numpy raise many types for a broken archive.
-        raise reading.fail(f"the archive cannot be read ({str(error)[:150]})", _AGAIN) from None
+    # zipfile, its decompressors and numpy raise many types for a broken archive.
+    with reading_as(*_AS, reading), zipfile.ZipFile(reading.handle) as archive:
+        infos, found = archive.infolist(), dict[str, AnyArray]()
+        if len(infos) > _MOST_ARRAYS:
+            raise reading.fail(
+                f"the archive has more than {_MOST_ARRAYS} arrays", "Check the file."
+            )
+        for info in infos:
+            with archive.open(info) as file:
+                name = info.filename.removesuffix(".npy")
+                found[name] = _array(name, file, info, reading)
+        return found
 
 
-def _array(
-    name: str, file: IO[bytes], info: zipfile.ZipInfo, data: DataFile, reading: Reading
-) -> AnyArray:
+def _array(name: str, file: IO[bytes], info: zipfile.ZipInfo, reading: Reading) -> AnyArray:
     version = npy.read_magic(file)
     # Later versions are for headers of more than 64 kB, which numbers and texts never need.
     if version != (1, 0):
@@ -87,20 +81,20 @@ def _array(
     size, start = math.prod(shape) * dtype.itemsize, file.tell()
     stored = info.compress_type == zipfile.ZIP_STORED
     # Neither the directory of the archive nor the array's header is to be believed.
-    held = min(info.file_size, data.size) if stored else info.file_size
-    if min(shape, default=0) < 0 or size > held - start or not (stored or fits(size, data.size)):
+    held = min(info.file_size, reading.size) if stored else info.file_size
+    if min(shape, default=0) < 0 or size > held - start or not (stored or fits(size, reading.size)):
         raise reading.fail(
             f"the array {name!r} claims shape {shape} and type {dtype}: {size >> 20} MB of memory, "
-            f"from a file of {data.size} bytes",
+            f"from a file of {reading.size} bytes",
             "Write it again with numpy.savez, not compressed; it may be truncated.",
         )
-    content = _mapped(info, data)[start:] if stored else np.frombuffer(file.read(), np.uint8)
+    content = _mapped(info, reading)[start:] if stored else np.frombuffer(file.read(), np.uint8)
     return content[:size].view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _mapped(info: zipfile.ZipInfo, data: DataFile) -> AnyArray:
+def _mapped(info: zipfile.ZipInfo, reading: Reading) -> AnyArray:
     """The bytes of a part of an archive that is not compressed, of which the checksum is right."""
-    handle = data.from_start()
+    handle = reading.handle
     # The header of a part ends with the lengths of its name and of an extra field, then these.
     lengths = struct.unpack("<HH", os.pread(handle.fileno(), 30, info.header_offset)[26:])
     at = info.header_offset + 30 + sum(lengths)
@@ -115,23 +109,22 @@ def texts_of(array: AnyArray, reading: Reading) -> AnyArray:
 
     numpy holds characters beyond Unicode, and would make texts of them that Python cannot hold.
     """
-    try:
+    with reading_as(*_AS, reading):
         if array.dtype.kind == "U":
             characters = np.dtype(np.uint32).newbyteorder(array.dtype.byteorder)
             if np.ascontiguousarray(array).view(characters).max(initial=0) > sys.maxunicode:
                 raise ValueError("a text holds a character beyond Unicode")
         return array.astype(str)
-    except ValueError as error:
-        raise reading.fail(f"the archive cannot be read ({str(error)[:150]})", _AGAIN) from None
 
 
-def npz_table(data: DataFile, reading: Reading) -> Table:
-    """Rows from an archive in either layout."""
-    arrays, named = read_arrays(data, reading), reading.columns()
+def npz_table(arrays: Arrays, reading: Reading) -> Table:
+    """Rows from the arrays of an archive in either layout."""
+    named = reading.named
     # Names to ignore may be arrays or features.
     left = {name: array for name, array in arrays.items() if name not in reading.ignore}
     # A list of texts, not the rows of a regime that happens to have that name.
-    header = [x for x in ("features", "columns") if x in left and _is_header(left[x])]
+    lists = {x for x, array in left.items() if array.dtype.kind in "US" and array.ndim == 1}
+    header = [x for x in ("features", "columns") if x in lists]
     texts: Arrays = {}
     if "X" in arrays and named["regime"] in arrays:
         matrices = {"X": arrays["X"]}
@@ -150,10 +143,21 @@ def npz_table(data: DataFile, reading: Reading) -> Table:
             )
         matrices = {name: array for name, array in left.items() if name not in header}
         if not matrices:
-            raise reading.fail("the archive has no matrix of rows", "Check the file.")
-    n, width = _checked_matrices(matrices, reading, named=not texts)
+            what = "the archive is empty, or has no matrix of rows"
+            raise reading.fail(what, "Check the file.")
+    first, width = next((name, array.shape[-1:]) for name, array in matrices.items())
+    for name, array in matrices.items():
+        regime = None if texts else name
+        _check(array, name, reading, _ROWS, regime)
+        if array.shape[1:] != width:
+            raise reading.fail(
+                f"it has {pluralise(array.shape[1], 'column')} where {first!r} has {width[0]}",
+                "Use the same columns in every regime.",
+                regime,
+            )
+    n = len(matrices[first])
     for what, array in texts.items():
-        _check_texts(array, named[what], reading)
+        _check(array, named[what], reading, _TEXTS)
         if len(array) != n:
             raise reading.fail(
                 f"X has {pluralise(n, 'row')} and {named[what]} {pluralise(len(array), 'value')}",
@@ -161,14 +165,11 @@ def npz_table(data: DataFile, reading: Reading) -> Table:
             )
     names = None
     if header:
-        _check_texts(left[header[0]], header[0], reading)
+        _check(left[header[0]], header[0], reading, _TEXTS)
         names = texts_of(left[header[0]], reading).tolist()
-    try:
-        columns = check_features(reading.client, names, width)
-    except InputError as error:
-        raise error.located(path=data.path) from None
+    columns = check_features(reading.client, names, width[0])
     widest = max((array.dtype.itemsize for array in texts.values()), default=1)
-    step = min(chunk_rows(width), max(1, _TEXT_CHUNK // widest))
+    step = min(chunk_rows(width[0]), max(1, _TEXT_CHUNK // widest))
 
     def rows(table: Table) -> Iterator[Chunk]:
         places = table.places(columns)
@@ -183,46 +184,19 @@ def npz_table(data: DataFile, reading: Reading) -> Table:
                 yield Chunk(part[:, places], own)
 
     # With one array per regime, the regime of a row needs no column.
-    beside = [*arrays, *(() if texts else named.values())]
-    return choose_columns(reading, columns, rows, not_numbers={}, beside=beside)
+    beside = dict.fromkeys([*arrays, *(() if texts else named.values())], "")
+    return choose_columns(reading, columns, rows, {}, beside=beside)
 
 
-def _is_header(array: AnyArray) -> bool:
-    return array.dtype.kind in "US" and array.ndim == 1
-
-
-def _checked_matrices(matrices: Arrays, reading: Reading, *, named: bool) -> tuple[int, ...]:
-    """The shape of the first array, if all are matrices of numbers with as many columns.
-
-    With `named`, they have the names of regimes.
-    """
-    first, shape = next((name, array.shape) for name, array in matrices.items())
-    for name, array in matrices.items():
-        regime = name if named else None
-        if array.dtype.kind not in "fiu" or array.ndim != 2 or array.shape[1] == 0:
-            raise reading.fail(
-                f"the array {name!r} has type {array.dtype} and shape {array.shape}",
-                "Store rows as a matrix of real numbers, one column per feature.",
-                regime,
-            )
-        if len(array) == 0:
-            raise reading.fail(f"the array {name!r} has no rows", "Check the file.", regime)
-        if array.shape[1] != shape[1]:
-            raise reading.fail(
-                f"it has {pluralise(array.shape[1], 'column')} where {first!r} has {shape[1]}",
-                "Use the same columns in every regime.",
-                regime,
-            )
-    return shape
-
-
-def _check_texts(array: AnyArray, name: str, reading: Reading) -> None:
-    if array.dtype.kind not in "UiuS" or array.ndim != 1:
-        raise reading.fail(
-            f"the array {name!r} has type {array.dtype} and shape {array.shape}",
-            "Store it as one text per entry.",
-        )
-    if array.dtype.itemsize > _MOST_TEXT_BYTES:
+def _check(
+    array: AnyArray, name: str, reading: Reading, kind: _Kind, regime: str | None = None
+) -> None:
+    """Refuse an array of another kind, and texts that are too long."""
+    kinds, ndim, stored = kind
+    if array.dtype.kind not in kinds or array.ndim != ndim or not array.size:
+        what = f"the array {name!r} has type {array.dtype} and shape {array.shape}"
+        raise reading.fail(what, f"Store it as a {stored}.", regime)
+    if ndim == 1 and array.dtype.itemsize > _MOST_TEXT_BYTES:
         raise reading.fail(
             f"the texts in the array {name!r} take {array.dtype.itemsize} bytes each",
             f"Use texts of at most {_MOST_TEXT_BYTES // 4} characters.",

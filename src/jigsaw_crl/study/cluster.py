@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError, import_optional
-from jigsaw_crl.study.arrow import Part
-from jigsaw_crl.study.collected import Along, Collected
+from jigsaw_crl.study.collected import Collected
+from jigsaw_crl.study.files import Part
 from jigsaw_crl.study.regimes import collect
 from jigsaw_crl.study.table import Table
 
@@ -26,7 +26,7 @@ from jigsaw_crl.study.table import Table
 PATIENCE = 10
 
 
-def collect_on_cluster(table: Table, along: Along | None) -> Collected:
+def collect_on_cluster(table: Table) -> Collected:
     """What the rows of a folder of Parquet files give, each file read by a worker.
 
     The cluster of its reading is the address of the scheduler, such as ``"tcp://10.0.0.1:8786"``,
@@ -34,17 +34,14 @@ def collect_on_cluster(table: Table, along: Along | None) -> Collected:
     """
     reading = table.reading
     asked = {"trim": reading.trim, "group": reading.group, "fill-missing": reading.missing == "em"}
-    for option, given in asked.items():
-        if given:
-            raise reading.fail(
-                f"--{option} looks at all rows of a regime together, and a cluster at each file",
-                f"Drop --{option} or --cluster.",
-            )
+    if option := next((option for option, given in asked.items() if given), ""):
+        what = f"--{option} looks at all rows of a regime together, and a cluster at each file"
+        raise reading.fail(what, f"Drop --{option} or --cluster.")
     if reading.path is None or not reading.path.is_dir():
         raise reading.fail("a cluster reduces a folder of Parquet files", "Name the folder.")
     with _connected(reading.cluster) as connection:
-        shared: Any = (replace(table, reading=reading.but(cluster=None), parts=()), along)
-        if along is not None:
+        shared: Any = replace(table, reading=reading.model_copy(update={"cluster": None}), parts=())
+        if reading.reduction is not None:
             # Directions take megabytes: they are sent once to each worker, not with each file.
             (shared,) = connection.scatter([shared], broadcast=True, hash=False)
         left = [
@@ -52,21 +49,17 @@ def collect_on_cluster(table: Table, along: Along | None) -> Collected:
             for part in table.parts
         ]
         while len(left) > 1:
-            pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
-            left = [
-                connection.submit(Collected.merge, *pair, pure=False) if len(pair) == 2 else pair[0]
-                for pair in pairs
-            ]
+            pairs, odd = zip(left[::2], left[1::2], strict=False), left[len(left) // 2 * 2 :]
+            left = [connection.submit(Collected.merge, *pair, pure=False) for pair in pairs] + odd
         found: Collected = left[0].result()
     found.reading = found.bad.reading = reading
     return found
 
 
-def _part(part: Part, shared: tuple[Table, Along | None]) -> Collected:
+def _part(part: Part, table: Table) -> Collected:
     """What one file of a folder gives; this runs at a worker."""
-    table, along = shared
-    table = replace(table, parts=(part,), reading=table.reading.at(part.path))
-    found = collect(table, along)
+    reading = table.reading.model_copy(update={"path": part.path})
+    found = collect(replace(table, parts=(part,), reading=reading))
     for problem in found.bad.problems():
         raise problem
     return found

@@ -53,13 +53,21 @@ class Study:
         object.__setattr__(self, "fingerprints", FrozenMapping(self.fingerprints))
         if not self.clients:
             raise InputError("the study has no clients", "Add at least one client.")
-        _refuse_same_names(self.clients)
-        others = respelt(client.labels for client in self.clients)
-        pairs = list(zip(self.clients, others, strict=True))
-        notes = (note for client, other in pairs for note in spelling_notes(other, client.name))
-        clients = tuple(client.relabelled(other) if other else client for client, other in pairs)
-        object.__setattr__(self, "clients", clients)
-        object.__setattr__(self, "findings", (*self.findings, *notes))
+        names, several = dict[str, str](), len(self.clients) > 1
+        # Within one client, labels differ by more than their spelling.
+        others = respelt(client.labels for client in self.clients) if several else [{}]
+        clients, findings = list(self.clients), list(self.findings)
+        for i, (client, other) in enumerate(zip(self.clients, others, strict=True)):
+            key = client.name.strip().casefold()
+            if key in names:
+                what = f"two clients are called {names[key]!r} and {client.name!r}"
+                raise InputError(what, "Give each client a name of its own.", client=client.name)
+            names[key] = client.name
+            if other:
+                clients[i] = client.relabelled(other)
+                findings += spelling_notes(other, client.name)
+        object.__setattr__(self, "clients", tuple(clients))
+        object.__setattr__(self, "findings", tuple(findings))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -93,20 +101,5 @@ class Study:
         raise InputError(f"the study has no client {name!r}", f"It has {known}. {near}".strip())
 
     def __repr__(self) -> str:
-        return (
-            f"Study({self.name!r}: {pluralise(len(self.clients), 'client')}, "
-            f"{pluralise(len(self.labels), 'label')})"
-        )
-
-
-def _refuse_same_names(clients: tuple[Client, ...]) -> None:
-    seen: dict[str, str] = {}
-    for client in clients:
-        folded = client.name.strip().casefold()
-        if folded in seen:
-            raise InputError(
-                f"two clients are called {seen[folded]!r} and {client.name!r}",
-                "Give each client a name of its own.",
-                client=client.name,
-            )
-        seen[folded] = client.name
+        sizes = pluralise(len(self.clients), "client"), pluralise(len(self.labels), "label")
+        return f"Study({self.name!r}: {', '.join(sizes)})"

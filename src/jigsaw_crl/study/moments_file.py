@@ -11,7 +11,6 @@ earlier moments.
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,12 +27,10 @@ from jigsaw_crl.base.files import check_output, write_file
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.moments.checks import check_second_moment
 from jigsaw_crl.moments.regime import Batch, Incomplete, Moments
-from jigsaw_crl.study.archive import Arrays, read_arrays, texts_of
-from jigsaw_crl.study.data_file import DataFile
+from jigsaw_crl.study.archive import Arrays, npz_table, read_arrays, texts_of
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import check_width
+from jigsaw_crl.study.table import MOST_COLUMNS, Table
 
 FORMAT = "jigsaw-crl/moments"
 LARGEST_HEADER = 1 << 26
@@ -94,7 +91,7 @@ class MomentsHeader(Document):
     client: _Name
     control: _Name
     labels: Annotated[list[str], Field(min_length=1)]
-    features: Annotated[list[str], Field(min_length=1)]
+    features: Annotated[list[str], Field(min_length=1, max_length=MOST_COLUMNS)]
     n_latent: WholeNumber
     hard: list[str] = Field(default_factory=list)
     trimmed: bool = False
@@ -197,47 +194,33 @@ def _header_of(m: Moments) -> RegimeHeader:
     )
 
 
-def is_moments_file(data: DataFile) -> bool:
-    """Is it an archive with the arrays of a moments file?"""
-    if data.handle is None or data.path.suffix.casefold() != ".npz":
-        return False
-    try:
-        with zipfile.ZipFile(data.from_start()) as archive:
-            return {"header.npy", "mean.npy", "covariance.npy"} <= set(archive.namelist())
-    except Exception:
-        # zipfile raises many types for a broken archive, which the reader of rows explains.
-        return False
-
-
-def read_moments(data: DataFile, reading: Reading) -> Client:
-    """A client from its moments file; header and arrays are checked.
+def read_npz(reading: Reading) -> Client | Table:
+    """A client from its moments file, of which all is checked, or the table of another archive.
 
     The client's name and number of latents are those of the reading, if it has them.
     """
-    client, given = reading.name or None, read_arrays(data, reading)
-    fail = partial(InputError, remedy=MomentsHeader.remedy, client=client, path=data.path)
-    held, arrays = given["header"], {k: array for k, array in given.items() if k != "header"}
+    arrays, client = read_arrays(reading), reading.name or None
+    if not {"header", "mean", "covariance"} <= arrays.keys():
+        return npz_table(arrays, reading)
+    fail = partial(InputError, remedy=MomentsHeader.remedy, client=client, path=reading.path)
+    held = arrays.pop("header")
     if held.dtype.kind != "U" or held.shape != () or held.nbytes > LARGEST_HEADER:
         raise fail(f"the header has type {held.dtype} and shape {held.shape}")
-    header = MomentsHeader.from_text(str(texts_of(held, reading)[()]), path=data.path)
-    check_width(len(header.features), reading)
-    shapes = _shapes(header, arrays)
-    unknown = sorted(arrays.keys() - shapes.keys())
-    if unknown:
-        raise fail(f"the file has unknown arrays {', '.join(unknown)[:100]}")
-    for key, shape in shapes.items():
-        if key not in arrays:
-            raise fail(f"the array {key} is missing")
-        array = arrays[key]
-        if array.shape != shape or array.dtype.kind != "f" or array.dtype.itemsize > 8:
+    header = MomentsHeader.from_text(str(texts_of(held, reading)[()]), path=reading.path)
+    r, d, m = len(header.regimes), len(header.features), len(header.columns or ())
+    batches = sum(len(regime.batches) for regime in header.regimes)
+    shapes: dict[str, tuple[int, ...]] = {"mean": (r, d), "covariance": (r, d, d)}
+    shapes |= {key: (r, d) for key in _STACKED[2:] if key in arrays}
+    shapes |= {"batch_mean": (batches, d)} if batches else {}
+    shapes |= {"directions": (m, d), "centre": (m,)} if header.columns is not None else {}
+    for key in sorted(shapes.keys() ^ arrays.keys()):
+        raise fail(f"the array {key} is {'missing' if key in shapes else 'unknown'}")
+    for key, array in arrays.items():
+        if array.shape != shapes[key] or array.dtype.kind != "f" or array.dtype.itemsize > 8:
             raise fail(f"the array {key} has type {array.dtype}, shape {array.shape}")
         if not np.isfinite(array).all():
             raise fail(f"the array {key} has missing or infinite entries")
-    own, n = client or header.client, 1 + len(header.labels)
-    names = [header.control, *header.labels, *[header.control] * header.parts]
-    for regime, covariance in zip(names, arrays["covariance"], strict=True):
-        check_second_moment(covariance, client=own, regime=regime)
-    moments = _regimes(header, arrays)
+    moments, n = _regimes(header, arrays), 1 + len(header.labels)
     interventions: dict[str, list[Moments]] = {}
     for label, own_moments in zip(header.labels, moments[1:n], strict=True):
         interventions.setdefault(label, []).append(own_moments)
@@ -246,7 +229,7 @@ def read_moments(data: DataFile, reading: Reading) -> Client:
         directions, centre = arrays["directions"], arrays["centre"]
         reduction = Reduction(tuple(header.columns), directions, centre, header.leading or 0)
     return Client.from_moments(
-        own,
+        client or header.client,
         control=replace(moments[0], parts=tuple(moments[n:])),
         interventions=interventions,
         n_latent=header.n_latent if reading.n_latent is None else reading.n_latent,
@@ -258,32 +241,21 @@ def read_moments(data: DataFile, reading: Reading) -> Client:
     ).with_sensors(header.up, header.units, header.sensor_noise)
 
 
-def _shapes(header: MomentsHeader, arrays: Arrays) -> dict[str, tuple[int, ...]]:
-    """The shape of every array that the header speaks of."""
-    r, d, m = len(header.regimes), len(header.features), len(header.columns or ())
-    shapes: dict[str, tuple[int, ...]] = {"mean": (r, d), "covariance": (r, d, d)}
-    shapes |= {key: (r, d) for key in _STACKED[2:] if key in arrays}
-    if batches := sum(len(regime.batches) for regime in header.regimes):
-        shapes["batch_mean"] = (batches, d)
-    return shapes | ({"directions": (m, d), "centre": (m,)} if header.columns is not None else {})
-
-
 def _regimes(header: MomentsHeader, arrays: Arrays) -> list[Moments]:
     """The moments of every regime, with its batches, groups and what its rows count for."""
-    found, start = [], 0
+    found, means = list[Moments](), iter(arrays.get("batch_mean", ()))
     for i, own in enumerate(header.regimes):
-        m = Moments(own.n, **{key: arrays[key][i] for key in _STACKED if key in arrays})
-        means = arrays.get("batch_mean", ())[start : start + len(own.batches)]
-        start += len(own.batches)
-        batches = zip(own.batches.items(), means, strict=True)
-        m = replace(m, batches=tuple(Batch(name, n, mean) for (name, n), mean in batches))
-        if own.incomplete is not None:
-            m = replace(m, incomplete=Incomplete(*own.incomplete))
-        if own.factors is not None:
-            m = m.counting(*own.factors, least=header.n_latent + 2)
-        trimmed = header.trimmed and i <= len(header.labels)
-        step = None if own.step is None else np.array(own.step, dtype=np.float64)
-        found.append(replace(m, groups=own.groups, trimmed=trimmed, step=step))
+        m = Moments(
+            own.n,
+            **{key: arrays[key][i] for key in _STACKED if key in arrays},
+            batches=tuple(Batch(name, n, next(means)) for name, n in own.batches.items()),
+            groups=own.groups,
+            incomplete=None if own.incomplete is None else Incomplete(*own.incomplete),
+            trimmed=header.trimmed and i <= len(header.labels),
+            step=None if own.step is None else np.array(own.step),
+        )
+        least = header.n_latent + 2
+        found.append(m if own.factors is None else m.counting(*own.factors, least=least))
     return found
 
 
@@ -298,50 +270,48 @@ def merge_clients(earlier: Client, later: Client) -> Client:
     removed, added_removed = (
         () if c.covariates is None else c.covariates.names for c in (earlier, later)
     )
+    directions, added_directions = (
+        None if c.reduction is None else (c.columns, c.reduction.matrix.tobytes())
+        for c in (earlier, later)
+    )
     odd = sorted(set(columns) ^ set(added_columns))
-    same = "for all rows of a client, or for none."
-    refusals = {
-        "the columns of the two were reduced to different directions": (
-            not _same_directions(earlier.reduction, later.reduction),
+    # These rows, as a whole or as a stretch that was merged earlier.
+    known = {(m.rows, m.mean.tobytes()) for m in (control, *control.parts)}
+    again = known & {(m.rows, m.mean.tobytes()) for m in (added_control, *added_control.parts)}
+    for wrong, what, remedy in (
+        (
+            directions != added_directions,
+            "the columns of the two were reduced to different directions",
             "Add rows with --add-to, which reads them along the earlier directions.",
         ),
-        "the covariates differ": (set(removed) != set(added_removed), f"Name the same ones {same}"),
-        f"the features differ: {', '.join(odd)[:100]}": (odd, "Merge moments of the same columns."),
-        f"the rows to add are those of client {later.name!r}": (
+        (
+            set(removed) != set(added_removed),
+            "the covariates differ",
+            "Name the same ones for all rows of a client, or for none.",
+        ),
+        (odd, f"the features differ: {', '.join(odd)[:100]}", "Merge moments of the same columns."),
+        (
             earlier.name != later.name,
+            f"the rows to add are those of client {later.name!r}",
             "Add rows of the same client, or say that they are with --name.",
         ),
-        "only one of the two has batches": (
-            bool(earlier.batches) != bool(later.batches),
-            f"Name the batch column {same}",
-        ),
-        "only one of the two has groups": (
-            (earlier.control.groups is None) != (later.control.groups is None),
-            f"Name the group column {same}",
-        ),
-        "these rows are already in the file": (
-            _same_regime(control, added_control),
-            "Add each table once.",
-        ),
-    }
-    for what, (wrong, remedy) in refusals.items():
+        (again, "these rows are already in the file", "Add each table once."),
+    ):
         if wrong:
             raise fail(what, remedy)
-    position = {f: i for i, f in enumerate(added_columns)}
-    order = np.array([position[f] for f in columns], dtype=np.intp)
+    order = np.array([added_columns.index(f) for f in columns], dtype=np.intp)
     merged: dict[str, list[Moments]] = {k: list(v) for k, v in regimes_before.items()}
     for label, regimes in added_regimes.items():
         added = [m.select(order) for m in regimes]
-        if label not in merged:
-            merged[label] = added
-        elif len(merged[label]) == len(added):
-            merged[label] = [a.merge(b) for a, b in zip(merged[label], added, strict=True)]
-        else:
+        own = merged.get(label, added)
+        if len(own) != len(added):
             raise fail(
-                f"{pluralise(len(merged[label]), 'strength')} cannot be merged with {len(added)}",
+                f"{pluralise(len(own), 'strength')} cannot be merged with {len(added)}",
                 "Merge moments with the same strengths of a label.",
                 regime=label,
             )
+        both = zip(own, added, strict=True)
+        merged[label] = [a.merge(b) for a, b in both] if label in merged else added
     torn = sorted((earlier.hard ^ later.hard) & set(earlier.labels) & set(later.labels))
     if torn:
         raise fail(
@@ -363,22 +333,4 @@ def merge_clients(earlier: Client, later: Client) -> Client:
         {**later.up, **earlier.up},
         {**later.units, **earlier.units},
         {**later.sensor_noise, **earlier.sensor_noise},
-    )
-
-
-def _same_directions(a: Reduction | None, b: Reduction | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return a.columns == b.columns and np.array_equal(a.matrix, b.matrix)
-
-
-def _same_regime(earlier: Moments, later: Moments) -> bool:
-    """Do both have the same rows, as a whole or in a stretch that was merged earlier?"""
-    return any(
-        a.rows == b.rows
-        and a.mean.shape == b.mean.shape
-        and np.array_equal(a.mean, b.mean)
-        and np.array_equal(a.covariance, b.covariance)
-        for a in (earlier, *earlier.parts)
-        for b in (later, *later.parts)
     )

@@ -6,35 +6,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.text import few, pluralise
+from jigsaw_crl.base.text import few
 
 # Problems that are shown, files that are named for each, and characters of each: about a screen.
 MOST_SHOWN, MOST_FILES, LONGEST = 8, 4, 400
 
 
 class Several(InputError):
-    """Several problems; `lines` tells each on a line of its own."""
+    """Several problems; `lines`, if there are any, tells each on a line of its own."""
 
     parts: tuple[InputError, ...] = ()
     lines: tuple[str, ...] = ()
 
 
-def parts_of(error: InputError) -> tuple[InputError, ...]:
-    """The single problems of an error."""
-    return error.parts if isinstance(error, Several) else (error,)
-
-
-def raise_all(
+def as_one(
     found: Sequence[InputError],
     n_files: int = 1,
     path: object | None = None,
     client: str | None = None,
-) -> None:
-    """Raise what was found: nothing, the only error, or one error that names them all.
+) -> InputError:
+    """The only error that was found, or one that names them all.
 
     Parameters
     ----------
     found : sequence of InputError
+        At least one.
     n_files : int
         Number of files that were looked at.
     path, client
@@ -43,53 +39,39 @@ def raise_all(
     Examples
     --------
     >>> from jigsaw_crl.base.errors import InputError
-    >>> from jigsaw_crl.study.problems import raise_all
+    >>> from jigsaw_crl.study.problems import as_one
     >>> names = ("a.csv", "b.csv")
-    >>> raise_all([InputError("it is empty", "Check it.", path=name) for name in names], 2)
+    >>> raise as_one([InputError("it is empty", "Check it.", path=name) for name in names], 2)
     Traceback (most recent call last):
-    jigsaw_crl.base.errors.InputError: 2 problems in 2 clients: a.csv, b.csv: it is empty. Check it.
+    jigsaw_crl.base.errors.InputError: 2 problems in 2 of 2 clients: (1) a.csv, b.csv: it is empty.
+    Check it. Correct them, then run again.
     """
     if len(found) == 1:
-        raise found[0]
-    if not found:
-        return
-    unique = {(e.what, e.remedy, _place(e), e.regime): e for e in found}.values()
-    # By remedy, then by what is wrong: the places where it is so.
-    remedies: dict[str, dict[str, list[str]]] = {}
-    for e in unique:
+        return found[0]
+    # The places of each problem: the file and the regime.
+    told: dict[tuple[str, str], dict[str, None]] = {}
+    for e in found:
         regime = "" if e.regime is None else f"regime {e.regime!r}"
-        place = ", ".join(x for x in (_place(e) if n_files > 1 else "", regime) if x)
-        remedies.setdefault(e.remedy, {}).setdefault(e.what, []).append(place)
-    # A remedy that all problems share is given once, at the end.
-    only = next(iter(remedies)) if len(remedies) == 1 else ""
+        place = ", ".join(x for x in (_file(e) if n_files > 1 else "", regime) if x)
+        told.setdefault((e.what, e.remedy), {})[place] = None
     texts = []
-    for i, (remedy, same) in enumerate(remedies.items(), start=1):
-        told = [
-            f"{few(at, MOST_FILES)}: {shortened(x)}".removeprefix(": ") for x, at in same.items()
-        ]
-        text = "; ".join(_first(told))
-        texts.append(text if only else f"({i}) {text}. {shortened(remedy)}".removesuffix("."))
-    texts = _first(texts, " like these")
-    concerned = len({_place(e) for e in unique})
-    of = f"{concerned} of " if concerned < n_files else ""
-    where = f" in {of}{pluralise(n_files, 'client')}" if n_files > 1 else ""
-    head, last = f"{pluralise(len(unique), 'problem')}{where}:", "Correct them, then run again."
-    said = f"{head} {'; '.join(texts)}".removesuffix(".")
-    error = Several(said, only or last, client=client, path=path)
+    for i, ((what, remedy), at) in enumerate(told.items(), start=1):
+        text = f"{few(at, MOST_FILES)}: {shortened(what)}. {shortened(remedy)}"
+        texts.append(f"({i}) {text.removeprefix(': ')}")
+    if len(texts) > MOST_SHOWN:
+        texts[MOST_SHOWN:] = [f"And {len(texts) - MOST_SHOWN} more like these."]
+    count, last = sum(map(len, told.values())), "Correct them, then run again."
+    where = f" in {len(set(map(_file, found)))} of {n_files} clients" if n_files > 1 else ""
+    head = f"{count} problems{where}:"
+    error = Several(f"{head} {' '.join(texts)}".removesuffix("."), last, client=client, path=path)
     error.parts = tuple(found)
-    before = str(error).partition(head)[0]
-    error.lines = (str(error),) if only else (before + head, *texts, last)
-    raise error
+    if len(told) > 1:
+        error.lines = (str(error).partition(head)[0] + head, *texts, last)
+    return error
 
 
-def _place(error: InputError) -> str:
+def _file(error: InputError) -> str:
     return Path(str(error.path)).name if error.path is not None else error.client or "the study"
-
-
-def _first(texts: Sequence[str], like: str = "") -> list[str]:
-    """The first texts, and how many more there are."""
-    more = [f"and {len(texts) - MOST_SHOWN} more{like}"] if len(texts) > MOST_SHOWN else []
-    return [*texts[:MOST_SHOWN], *more]
 
 
 def shortened(text: str, most: int = LONGEST) -> str:

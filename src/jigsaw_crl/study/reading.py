@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import file_digest
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
-from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.knowledge import NOTHING
 from jigsaw_crl.base.terminal import counted
+from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.client.checks import Kinds, check_named
 from jigsaw_crl.client.client import Client, NoiseGiven
 from jigsaw_crl.moments.preparing import Missing
-from jigsaw_crl.study.data_file import DataFile, open_data
+from jigsaw_crl.study.files import Described, describe, describe_one, opened
 from jigsaw_crl.study.folder import Study
-from jigsaw_crl.study.manifest import (
-    ENDINGS,
-    MANIFEST,
-    READERS,
-    Described,
-    Reading,
-    describe,
-    describe_one,
-    ending_of,
-    is_partitioned,
-)
-from jigsaw_crl.study.moments_file import is_moments_file, read_moments
-from jigsaw_crl.study.problems import parts_of, raise_all
+from jigsaw_crl.study.manifest import MANIFEST, READERS, Reading
+from jigsaw_crl.study.problems import as_one
 from jigsaw_crl.study.regimes import read_table
-from jigsaw_crl.study.table import Table, quoted, warn_of_ignored
+from jigsaw_crl.study.table import ROW_INDEX, quoted
 
-# Spoilt columns after which a file is not read again.
-MOST_SPOILT = 8
+# Hashing a file of this size takes less than a second.
+LARGEST_HASHED = 1 << 28
+# Columns and regimes that a warning names.
+MOST_WARNED = 4
 
 
 def read_client(
@@ -114,13 +108,12 @@ def read_client(
     >>> client.name, client.n_features
     ('lab-1', 8)
     """
-    one = read_one(
-        path, regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
+    described = describe_one(
+        Path(path), regime=regime, control=control, name=name, n_latent=n_latent, ignore=ignore,
         batch=batch, group=group, trim=trim, missing=missing, na=na, covariates=covariates,
         cluster=cluster,
     )  # fmt: skip
-    warn_of_ignored(one.findings, stacklevel=2)
-    return _with_kinds(one.clients[0].with_sensors(noise=sensor_noise), interventions)
+    return _one_client(described, interventions, sensor_noise, 3)
 
 
 def read_study(
@@ -170,13 +163,11 @@ def read_study(
         "trim": trim, "missing": missing, "na": na, "covariates": covariates,
     }  # fmt: skip
     with readable(given):
-        if not given.exists():
-            raise FileNotFoundError
-        whole = given.is_dir() and not is_partitioned(given)
-    if not whole and given.suffix != ".toml":
-        return read_one(given, **asked)
-    described = describe(given, _given(**asked))
-    return replace(_read_all(described, given), knowledge=described.knowledge)
+        # One client's table may be divided into folders `column=value`.
+        whole = given.is_dir() and not any("=" in p.name for p in given.iterdir() if p.is_dir())
+    if whole or given.suffix == ".toml":
+        return _read_all(describe(given, **asked))
+    return read_one(given, **asked)
 
 
 def read_one(path: str | Path, **asked: Any) -> Study:
@@ -184,155 +175,108 @@ def read_one(path: str | Path, **asked: Any) -> Study:
 
     Keywords are those of `read_client`, and `reduction`: directions along which rows are read.
     """
-    one = _read_all(describe_one(Path(path), _given(**asked)))
-    return replace(one, name=one.clients[0].name)
+    return _read_all(describe_one(Path(path), **asked))
 
 
 def client_from_table(frame: Any, **asked: Any) -> Client:
     """A client from a table in memory; see `Client.from_table`."""
-    from jigsaw_crl.study.arrow import frame_table  # here for start-up time
-
     kinds, noise = asked.pop("interventions"), asked.pop("sensor_noise")
-    reading = Reading.of(None, _given(**asked), control=str(asked["control"]))
-    try:
-        client, findings = read_table(frame_table(frame, reading))
-    except InputError as error:
-        raise_all([*reading.problems, *parts_of(error)], client=reading.client)
-        raise
-    raise_all(reading.problems, client=reading.client)
-    warn_of_ignored(findings, stacklevel=3)
-    return _with_kinds(client.with_sensors(noise=noise), kinds)
+    reading = Reading.of(None, **{**asked, "control": str(asked["control"]), "frame": frame})
+    return _one_client(Described("", (reading,), frozenset(reading.ignore)), kinds, noise, 4)
 
 
-def _with_kinds(client: Client, kinds: Kinds | None) -> Client:
+def _one_client(
+    described: Described, kinds: Kinds | None, noise: NoiseGiven | None, stacklevel: int
+) -> Client:
+    """The only client, with what the caller says of interventions and sensors.
+
+    Findings are not returned: a warning names columns and regimes that are not used.
+    """
+    study = _read_all(described)
+    found = [f for f in study.findings if f.check in ("ignored-column", "unusable-regime")]
+    if found := [f for f in found if f" is {ROW_INDEX}, " not in f.message]:
+        text = " ".join(f"{f.message}. {f.remedy}" for f in found[:MOST_WARNED])
+        more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
+        silence = "(ignore=[…] names columns that need no warning)"
+        text = f"client {found[0].client!r}: {text}{more} {silence}"
+        warnings.warn(text, stacklevel=stacklevel)
+    client = study.clients[0] if noise is None else study.clients[0].with_sensors(noise=noise)
     return client if kinds is None else client.with_interventions(kinds, strict=True)
 
 
-def _given(**asked: Any) -> dict[str, Any]:
-    """What is asked for, by the names that a manifest uses; None where it is left open."""
-    lists = ("ignore", "covariates", "na")
-    named = {key: [str(x) for x in asked.get(key, ())] or None for key in lists}
-    return {**asked, **named}
-
-
-def table_of(data: DataFile, reading: Reading) -> Table:
-    """The rows of a client's file, by its ending."""
-    ending = ".parquet" if data.handle is None else ending_of(data.path)
-    if ending:
-        table: Table = resolve_name(READERS[ending])(data, reading)
-        return table
-    raise InputError(
-        f"a client's file cannot end in {data.path.suffix!r}"
-        if data.path.suffix
-        else "the file's name has no ending that says its format",
-        f"Use {' '.join(ENDINGS)}.",
-        path=data.path,
-    )
-
-
-def _read_all(described: Described, path: Path | None = None) -> Study:
-    """Read the clients that are described; all their problems are one error.
-
-    With a path they are all clients of the study that is there, and what is said of it must fit.
-    Otherwise it is one client, and other clients may have what this one has not.
-    """
-    files: dict[str, Path | None] = {}
-    for one in described.clients:
-        other = files.setdefault(one.client.casefold(), one.path)
-        if other is not one.path and other is not None and one.path is not None:
-            what = f"{other.name} and {one.path.name} are both files of client {one.client!r}"
-            remedy = "Keep one file per client, or name them in study.toml."
-            raise InputError(what, remedy, path=one.path)
-    clients, findings, lacking = list[Client](), list(described.findings), list[set[str]]()
+def _read_all(described: Described) -> Study:
+    """Read the clients that are described; all their problems are one error."""
+    first, n_files = described.clients[0], len(described.clients)
+    path, permitted = described.path or first.path, described.manifest.get("labels")
+    clients, findings, columns = list[Client](), list(described.findings), set[str]()
     sources, fingerprints, problems = dict[str, str](), dict[str, str](), list[InputError]()
-    for reading in counted(described.clients, len(described.clients)):
-        assert reading.path is not None
+    for reading in counted(described.clients, n_files):
         try:
-            with open_data(reading.path) as data:
-                # The file is opened once, for the hash and for the rows.
-                sha256 = data.sha256()
-                client, found, absent = _read(data, reading)
+            # The file is opened once, for the hash and for the rows.
+            with opened(reading) as own:
+                hashed = own.handle is not None and own.size <= LARGEST_HASHED
+                sha256 = file_digest(own.handle, "sha256").hexdigest() if hashed else ""
+                found = resolve_name(READERS[own.ending])(own)
+                if isinstance(found, Client):
+                    client, known = found, frozenset(own.ignore)
+                else:
+                    client, noticed = read_table(found)
+                    findings, known = findings + noticed, found.known
             clients.append(client)
-            findings += found
-            lacking.append(set(absent))
-            sources[client.name] = str(data.path)
-            if sha256 is not None:
-                fingerprints[client.name] = sha256
-            _refuse_strangers(client, described.labels, data.path)
+            columns |= known
+            sources[client.name] = str(own.path)
+            fingerprints |= {client.name: sha256} if hashed else {}
+            strangers = [x for x in client.labels if permitted is not None and x not in permitted]
+            if strangers:
+                what = f"the manifest's labels do not have {quoted(strangers)}"
+                remedy = f"Correct the spelling, or add it to labels in {MANIFEST}."
+                raise InputError(what, remedy, client=client.name, path=own.path)
         except InputError as error:
-            reading.problems.extend(parts_of(error))
+            reading.problems.extend(getattr(error, "parts", (error,)))
         finally:
-            problems += reading.problems
-    unknown = set.intersection(*lacking) if lacking and path is not None else set()
-    if unknown:
-        what = f"no file has a column {quoted(sorted(unknown))} to ignore"
-        problems.append(InputError(what, "Check the spelling."))
-    study = None
+            problems += [x.located(path=x.path or reading.path) for x in reading.problems]
+    if len(clients) == n_files and (unknown := described.ignored - columns):
+        near = did_you_mean(min(unknown), columns) or "Check the spelling."
+        what = f"there is no column {quoted(sorted(unknown))} to ignore"
+        problems.append(InputError(what, near, path=path))
     try:
         if clients:
-            study = Study(described.name, tuple(clients), tuple(findings), sources, fingerprints)
+            name = described.name or clients[0].name
+            study = Study(name, tuple(clients), tuple(findings), sources, fingerprints)
+            if not problems:
+                return _as_described(study, described)
     except InputError as error:
         problems.append(error)
-    raise_all(problems, len(described.clients), path or described.clients[0].path)
-    assert study is not None
-    try:
-        return _as_described(study, described, strict=path is not None)
-    except InputError as error:
-        raise error.located(path=path) from None
+    raise as_one(problems, n_files, path, first.client if path is None else None)
 
 
-def _read(data: DataFile, reading: Reading) -> tuple[Client, list[Finding], tuple[str, ...]]:
-    """One client, findings, and columns to ignore that it lacks."""
-    if is_moments_file(data):
-        return read_moments(data, reading), [], ()
-    noted, spoilt = len(reading.problems), list[InputError]()
-    while True:
-        try:
-            table = table_of(data, reading)
-            return *read_table(table), table.lacking
-        except InputError as error:
-            column = getattr(error, "column", None)
-            if column is None or len(spoilt) == MOST_SPOILT:
-                raise
-            # A text among numbers stops pyarrow: the file is read again without the column.
-            spoilt.append(error)
-            reading.problems[noted:] = spoilt
-            reading = reading.but(ignore=[*reading.ignore, column])
-
-
-def _as_described(study: Study, described: Described, *, strict: bool) -> Study:
+def _as_described(study: Study, described: Described) -> Study:
     """The study with what its manifest says of interventions, sensors and labels.
 
-    With `strict`, every name in it must be that of a label or a column of some client.
+    In a manifest of all clients, every name must be that of a label or a column of some client.
     """
-    if strict:
-        described.knowledge.check(study.labels)
-        check_named(described.interventions or {}, study.labels, "no client has")
-    clients = []
-    for client, reading in zip(study, described.clients, strict=True):
-        client = client.with_sensors(reading.up, reading.units, reading.sensor_noise, strict=False)
-        client = client.with_interventions(described.interventions or {})
-        clients.append(_with_kinds(client, reading.interventions))
-    for what in ("up", "units", "sensor_noise") if strict else ():
-        given = [getattr(reading, what) for reading in described.clients]
-        asked = {x: y for one in given if isinstance(one, Mapping) for x, y in one.items()}
-        for name, other in asked.items():
-            if not any(name in getattr(client, what) for client in clients):
-                meant = f"label {name!r} with a column {other!r}" if what == "up" else repr(name)
-                raise InputError(f"[{what}]: no client has {meant}", "Check the spelling.")
-    return replace(study, clients=tuple(clients))
-
-
-def _refuse_strangers(client: Client, permitted: Sequence[str] | None, path: Path) -> None:
-    """Refuse labels that are not among those that the manifest permits."""
-    strangers = [x for x in client.labels if permitted is not None and x not in permitted]
-    if strangers:
-        alone = len(strangers) == 1
-        subject = "label {} is" if alone else "labels {} are"
-        raise InputError(
-            f"the {subject.format(quoted(strangers))} not among the manifest's labels",
-            f"Correct the spelling, or add it to labels in {MANIFEST}.",
-            client=client.name,
-            regime=strangers[0] if alone else None,
-            path=path,
-        )
+    path, kinds, knowledge = described.path, described.manifest.get("interventions", {}), NOTHING
+    try:
+        if path is not None:
+            knowledge = described.manifest.get("knowledge", NOTHING)
+            knowledge.check(study.labels)
+            check_named(kinds, study.labels, "no client has")
+        clients = []
+        for client, reading in zip(study, described.clients, strict=True):
+            sensors = reading.up, reading.units, reading.sensor_noise
+            if sensors != ({}, {}, None):
+                client = client.with_sensors(*sensors, strict=False)
+            for said, strict in ((kinds, False), (reading.interventions, True)):
+                client = client.with_interventions(said, strict=strict) if said else client
+            clients.append(client)
+        for what in ("up", "units", "sensor_noise") if path is not None else ():
+            given = [getattr(reading, what) for reading in described.clients]
+            asked = {x: y for one in given if isinstance(one, Mapping) for x, y in one.items()}
+            for name, other in asked.items():
+                if not any(name in getattr(client, what) for client in clients):
+                    meant = f"label {name!r} with a column {other!r}"
+                    meant = meant if what == "up" else repr(name)
+                    raise InputError(f"[{what}]: no client has {meant}", "Check the spelling.")
+    except InputError as error:
+        raise error.located(path=path) from None
+    return replace(study, clients=tuple(clients), knowledge=knowledge)

@@ -17,34 +17,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.labels import label_key, normal_label
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.moments.checks import rounding, varies
+from jigsaw_crl.client.reduction import reduce_columns
+from jigsaw_crl.moments.checks import varying
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.study.collected import Along, Collected, FirstRead
-from jigsaw_crl.study.problems import raise_all
-from jigsaw_crl.study.table import Table, ignored_columns, quoted
+from jigsaw_crl.study.collected import Collected
+from jigsaw_crl.study.problems import as_one
+from jigsaw_crl.study.table import Table, quoted
 
 # A covariance needs two rows.
 FEWEST_ROWS = 2
 
 
-def collect(table: Table, along: Along | None = None, first: FirstRead | None = None) -> Collected:
+def collect(table: Table, *, first: bool = False) -> Collected:
     """Read all rows of a table, in this process or on a cluster."""
-    if table.reading.cluster is not None and first is None:
+    if table.reading.cluster is not None and not first:
         # Imported here for start-up time: it loads pyarrow.
         from jigsaw_crl.study.cluster import collect_on_cluster
 
-        return collect_on_cluster(table, along)
-    collected = Collected(table.features, table.reading, along=along, first=first)
-    for chunk in table.chunks():
+        return collect_on_cluster(table)
+    collected = Collected(table.features, table.reading, first=first)
+    for chunk in table.rows(table):
         collected.add(chunk)
     return collected.finish()
 
@@ -55,55 +53,66 @@ def read_table(table: Table) -> tuple[Client, list[Finding]]:
     Problems of single rows are noted: the client is without these rows, and serves to find further
     problems. A wide table is read twice, unless the directions that replace its columns are given.
     """
-    along, reading = None, table.reading
+    reading, constant = table.reading, list[str]()
     if reading.reduction is not None:
-        table = table.choose(reading.reduction.columns)
-        along = Along(reading.reduction, reading.reduction, table.ignored)
-    elif table.is_wide:
-        first = FirstRead(table.features, reading)
-        looked = collect(table, first=first)
-        raise_all(looked.problems())
-        looked.check_control()
-        kept, constant, ignored = looked.used(~first.constant(), table.ignored)
-        found = first.reduction(kept)
-        along = Along(found, found.select(kept), ignored, constant)
-    collected = collect(table, along)
+        columns = reading.reduction.columns
+        if missing := sorted(set(columns) - set(table.features)):
+            remedy = "Pass a table with the columns of the earlier rows."
+            raise reading.fail(f"columns are missing: {few(missing)}", remedy)
+        table = replace(table, features=columns)
+    elif table.wide:
+        looked = collect(table, first=True)
+        if spoilt := looked.problems():
+            raise as_one(spoilt)
+        assert looked.sketch is not None
+        kept, constant, ignored = looked.used(~looked.sketch.constant(), table.ignored)
+        found = reduce_columns(
+            looked.sketch,
+            table.features,
+            labels=len({reading.rename.get(x, x) for x in looked.regimes} - {reading.control}),
+            n_latent=reading.n_latent,
+            control=[i for (x, _), i in looked.cell_numbers.items() if x == reading.control],
+            kept=kept,
+        ).select(kept)
+        own = reading.model_copy(update={"reduction": found})
+        table = replace(table, features=found.columns, reading=own, ignored=ignored)
+    collected = collect(table)
     spoilt = collected.problems()
     try:
-        client, findings = _client(table, collected, along)
+        client, findings = _client(table, collected, constant)
     except InputError as error:
-        # Without the bad rows too little may be left.
-        raise_all(spoilt or [error.located(path=reading.path)])
-        raise
+        # Without bad rows too little may be left; one with a text among numbers stays.
+        lost = [x for x in collected.bad.faults if not x.startswith(("text", "dropped"))]
+        raise as_one(spoilt if lost else [*spoilt, error]) from None
     reading.problems.extend(spoilt)
     return client, findings
 
 
 def _client(
-    table: Table, collected: Collected, along: Along | None
+    table: Table, collected: Collected, constant: list[str]
 ) -> tuple[Client, list[Finding]]:
-    reading = collected.reading
+    reading, ignored = table.reading, table.ignored
     control, interventions = collected.moments()
     # First, so that a misspelt label is not left out for its few rows.
     check_names(reading.client, interventions, reading.control)
-    interventions, findings = _large_enough(interventions, collected.gone(), reading.client)
-    if along is None:
-        varying = varying_columns(control, interventions)
-        kept, constant, ignored = collected.used(varying, table.ignored)
+    interventions, findings = _large_enough(interventions, collected.gone, reading.client)
+    if reading.reduction is None:
+        regimes = [control, *(m for ms in interventions.values() for m in ms)]
+        varied = varying([(m.mean, m.covariance) for m in regimes])
+        kept, constant, ignored = collected.used(varied, ignored)
         features = [f for f, keep in zip(table.features, kept, strict=True) if keep]
-        lost = [name for name in reading.covariates if name not in features]
-        if lost:
+        if lost := [name for name in reading.covariates if name not in features]:
             raise reading.fail(f"the covariate {lost[0]!r} is constant", "Leave it out.")
         control = control.select(kept)
         interventions = {k: [m.select(kept) for m in ms] for k, ms in interventions.items()}
     else:
-        features, constant, ignored = list(along.own.features), along.constant, along.ignored
-    findings += [*ignored_columns(ignored, reading.client), *collected.findings()]
+        features = list(reading.reduction.features)
+    findings += collected.findings(ignored)
     if constant:
         what = f"dropped {quoted(constant)}: constant over all regimes"
         remedy = "Nothing to do, unless it should vary; then check the sensor."
-        about = Finding("constant-column", "info", what, remedy, client=reading.client)
-        findings.append(replace(about, value=float(len(constant))))
+        count, who = float(len(constant)), reading.client
+        findings.append(Finding("constant-column", "info", what, remedy, count, client=who))
     client = Client.from_moments(
         reading.client,
         control=control,
@@ -111,18 +120,10 @@ def _client(
         n_latent=reading.n_latent,
         features=features,
         control_name=reading.control,
-        reduction=None if along is None else along.own,
+        reduction=reading.reduction,
         covariates=reading.covariates,
     )
     return client, findings
-
-
-def varying_columns(control: Moments, interventions: Mapping[str, Sequence[Moments]]) -> BoolArray:
-    """Which features vary within a regime or between regimes."""
-    regimes = [control, *(m for ms in interventions.values() for m in ms)]
-    means = np.array([m.mean for m in regimes])
-    within = np.any([varies(m.mean, m.covariance) for m in regimes], axis=0)
-    return np.asarray(within | (np.ptp(means, axis=0) > rounding(means).max(axis=0)))
 
 
 def _large_enough(
@@ -133,24 +134,28 @@ def _large_enough(
     All are kept if none has one: the client as a whole is then refused, with the reason. `gone`
     are the regimes of which no row is left.
     """
-    kept: dict[str, list[Moments]] = {}
-    unusable: list[tuple[str, Severity, str, str]] = []
+    kept, unusable = dict[str, list[Moments]](), list[tuple[str, Severity, str, str]]()
     keys = {label_key(label) for label in interventions}
     for label, regimes in interventions.items():
-        parts = [label_key(part) for part in label.split("+")]
-        if len(parts) > 1 and set(parts) <= keys - {label_key(label)}:
+        parts = {label_key(part) for part in label.split("+")}
+        if len(parts) > 1 and parts <= keys - {label_key(label)}:
             # One label stands for one target.
             what = f"its rows have {len(parts)} perturbations, and are not used"
             remedy = "Nothing to do: the regimes of each alone are used."
             unusable.append((label, "warning", what, remedy))
             continue
-        faults = [_fault(m) for m in regimes]
-        good = [m for m, fault in zip(regimes, faults, strict=True) if not fault]
-        if good:
-            kept[label] = good
-        if any(faults):
-            subject = "a strength of the label" if good else "the regime"
-            what = f"{subject} has {next(filter(None, reversed(faults)))}"
+        good, fault = list[Moments](), ""
+        for m in regimes:
+            if m.n is not None and m.n < FEWEST_ROWS:
+                within = f" in {len(m.batches)} batches" if len(m.batches) > 1 else ""
+                fault = f"{pluralise(m.rows or 0, 'row')}{within}, too few for a covariance"
+            elif varying([(m.mean, m.covariance)]).any():
+                good.append(m)
+            else:
+                fault = "the same values in all rows"
+        kept |= {label: good} if good else {}
+        if fault:
+            what = f"{'a strength of the label' if good else 'the regime'} has {fault}"
             remedy = "Take more rows, or remove these."
             unusable.append((label, "warning" if good else "error", what, remedy))
     if not kept:
@@ -162,10 +167,3 @@ def _large_enough(
         Finding("unusable-regime", severity, what, why, client=client, regime=normal_label(label))
         for label, severity, what, why in unusable
     ]
-
-
-def _fault(m: Moments) -> str:
-    if m.n is not None and m.n < FEWEST_ROWS:
-        within = f" in {len(m.batches)} batches" if len(m.batches) > 1 else ""
-        return f"{pluralise(m.rows or 0, 'row')}{within}, too few for a covariance"
-    return "" if varies(m.mean, m.covariance).any() else "the same values in all rows"

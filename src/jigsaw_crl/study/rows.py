@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.moments.checks import LARGEST_VALUE
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.table import IDENTIFIER, RISING, Chunk, is_sparse
+from jigsaw_crl.study.table import IDENTIFIER, RISING, Chunk
 
 # Columns that are named with their counts.
 MOST_COLUMNS = 4
@@ -41,19 +41,9 @@ _Row = npt.NDArray[np.number]
 _NAMES = re.compile(r"(^|[\W_])(id|ids|uid|idx|index|key|serial|no|nr|number)$", re.IGNORECASE)
 
 
-def ignoring(path: object | None) -> str:
-    """How to name columns to ignore; a table in memory is read from Python only."""
-    return "ignore=[…]" if path is None else "--ignore"
-
-
-def _without_gaps(path: object | None) -> str:
-    """How to leave out rows with missing values, or to use their other values."""
-    drop, fill = 'missing="drop"', 'missing="em"'
-    if path is not None:
-        drop = f'--drop-missing (missing = "drop" in study.toml, {drop} in Python)'
-        fill = "--fill-missing"
-    with_ignored = f"or the column with {ignoring(path)}; {fill} uses the values that are there."
-    return f"Leave such rows out with {drop}, {with_ignored}"
+# How to ask for an option on the command line, and for a table in memory, which is read in Python.
+_ON_COMMAND_LINE = "--ignore", "--drop-missing", "--fill-missing"
+_IN_PYTHON = "ignore=[…]", 'missing="drop"', 'missing="em"'
 
 
 @dataclass
@@ -61,13 +51,14 @@ class _Fault:
     """Rows with one fault: the first of them, and counts of values and rows."""
 
     row: int
-    column: str
-    value: float
+    column: str = ""
+    value: Any = None
     n_rows: int = 0
     columns: Counter[str] = field(default_factory=Counter)
     regimes: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass
 class BadRows:
     """Looks for rows that cannot be used, chunk by chunk.
 
@@ -77,36 +68,45 @@ class BadRows:
     reading : Reading
         With ``missing="drop"``, rows with missing values are counted and no problem; with
         ``missing="em"`` they are used.
+    n_rows : int
+        Rows so far.
+    faults : mapping of str to _Fault
+        By kind: "missing", "dropped" (missing, on request), "large", what a row lacks ("regime",
+        "batch", "group"), or "text" and the column of a text among numbers.
+    regimes : set of str
+        Regimes of the rows that are left out for their values.
     """
 
-    def __init__(self, features: Sequence[str], reading: Reading) -> None:
-        self.features, self.reading, self.n_rows = features, reading, 0
-        # By kind: "missing", "infinite", "large", or what a row lacks ("regime", "batch", "group").
-        self.faults: dict[str, _Fault] = {}
-        # Regimes of the rows that are left out for their values.
-        self.regimes: set[str] = set()
+    features: Sequence[str]
+    reading: Reading
+    n_rows: int = 0
+    faults: dict[str, _Fault] = field(default_factory=dict)
+    regimes: set[str] = field(default_factory=set)
 
     def merge(self, later: BadRows) -> BadRows:
         """With the rows that a later part of the table leaves out."""
-        both = copy(self)
-        both.n_rows, both.regimes = self.n_rows + later.n_rows, self.regimes | later.regimes
-        both.faults = {**later.faults, **self.faults}
+        faults = {**later.faults, **self.faults}
         for kind in self.faults.keys() & later.faults.keys():
             a, b = self.faults[kind], later.faults[kind]
             sums = a.n_rows + b.n_rows, a.columns + b.columns, a.regimes + b.regimes
-            both.faults[kind] = _Fault(a.row, a.column, a.value, *sums)
-        return both
+            faults[kind] = _Fault(a.row, a.column, a.value, *sums)
+        n_rows, regimes = self.n_rows + later.n_rows, self.regimes | later.regimes
+        return replace(self, n_rows=n_rows, faults=faults, regimes=regimes)
 
     def without(self, chunk: Chunk) -> Chunk:
-        """The rows of a chunk that can be used."""
+        """The rows of a chunk that can be used; a text among numbers counts as a number."""
         kept = np.ones(chunk.rows.shape[0], dtype=np.bool_)
-        for what, (_, codes) in chunk.beside.items():
-            if len(codes) and int(codes.min()) < 0:
-                first = _Fault(self.n_rows + int(np.argmax(codes < 0)) + 1, "", np.nan)
-                self.faults.setdefault(what, first).n_rows += int(np.count_nonzero(codes < 0))
-                kept &= codes >= 0
+        for what, (names, codes) in chunk.beside.items():
+            # The last is that of the code -1.
+            lacking = np.array([not x.strip() or x in self.reading.na for x in names] + [True])
+            if (bad := lacking[codes]).any():
+                first = _Fault(self.n_rows + int(np.argmax(bad)) + 1)
+                self.faults.setdefault(what, first).n_rows += int(np.count_nonzero(bad))
+                kept &= ~bad
+        for column, (row, text) in chunk.strange.items():
+            self.faults.setdefault(f"text {column}", _Fault(self.n_rows + row + 1, column, text))
         # Two fast passes (NaN makes both NaN); the places are searched for only if needed.
-        values = chunk.rows.data if is_sparse(chunk.rows) else chunk.rows
+        values: Any = chunk.rows if isinstance(chunk.rows, np.ndarray) else chunk.rows.data
         low, high = (float(f(values, initial=0.0)) for f in (np.min, np.max))
         if not (low >= -LARGEST_VALUE and high <= LARGEST_VALUE):
             kept &= self._good(chunk, kept)
@@ -116,64 +116,61 @@ class BadRows:
     def _good(self, chunk: Chunk, named: BoolArray) -> BoolArray:
         """Which of the named rows have values that can be used."""
         given: Any = chunk.rows
-        rows = (given.toarray() if is_sparse(given) else given).astype(np.float64)
+        rows = (given if isinstance(given, np.ndarray) else given.toarray()).astype(np.float64)
         missing = np.isnan(rows) & named[:, None] & (self.reading.missing != "em")
         kept = named & ~missing.any(axis=1)
+        drop, (names, codes) = self.reading.missing == "drop", chunk.beside["regime"]
+        regimes = np.array([*names, ""], dtype=object)[codes]
         # A row that is left out anyway may hold any other value.
-        usable = (kept if self.reading.missing == "drop" else named)[:, None]
-        infinite = np.isinf(rows) & usable
-        large = (np.abs(rows) > LARGEST_VALUE) & usable & ~infinite
-        for kind, bad in (("missing", missing), ("infinite", infinite), ("large", large)):
-            if bad.any():
-                self._count(kind, chunk, bad)
-        kept &= ~(infinite | large).any(axis=1)
-        self.regimes.update(chunk.regimes(named & ~kept))
+        large = (np.abs(rows) > LARGEST_VALUE) & (kept if drop else named)[:, None]
+        for kind, bad in (("dropped" if drop else "missing", missing), ("large", large)):
+            if not bad.any():
+                continue
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            value = float(rows[row, column])
+            first = _Fault(self.n_rows + row + 1, self.features[column], value)
+            fault, out = self.faults.setdefault(kind, first), np.asarray(bad.any(axis=1))
+            fault.n_rows += int(np.count_nonzero(out))
+            fault.regimes.update(regimes[out])
+            each = np.count_nonzero(bad, axis=0)
+            found = np.flatnonzero(each).tolist()
+            fault.columns.update({self.features[i]: int(each[i]) for i in found})
+        kept &= ~large.any(axis=1)
+        self.regimes.update(regimes[named & ~kept])
         return np.asarray(kept, dtype=np.bool_)
-
-    def _count(self, kind: str, chunk: Chunk, bad: BoolArray) -> None:
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        first = _Fault(self.n_rows + row + 1, self.features[column], float(chunk.rows[row, column]))
-        fault, out = self.faults.setdefault(kind, first), np.asarray(bad.any(axis=1))
-        fault.n_rows += int(np.count_nonzero(out))
-        fault.regimes.update(chunk.regimes(out))
-        each = np.count_nonzero(bad, axis=0)
-        bad_columns = np.flatnonzero(each).tolist()
-        fault.columns.update({self.features[i]: int(each[i]) for i in bad_columns})
-
-    @property
-    def dropped(self) -> _Fault | None:
-        """The rows with missing values that are left out on request."""
-        return self.faults.get("missing") if self.reading.missing == "drop" else None
 
     def problems(self) -> list[InputError]:
         """The error of each kind of bad row."""
-        found, path = [], self.reading.path
+        found, path = list[InputError](), self.reading.path
+        ignore, drop, fill = _IN_PYTHON if path is None else _ON_COMMAND_LINE
         for kind, fault in self.faults.items():
-            if fault is self.dropped:
-                continue
             where = f"column {fault.column!r}, row {fault.row}"
-            what = f"a value is {kind} in {where}"
-            remedy = f"Correct it, or leave the column out with {ignoring(path)}."
+            empty = [name for name, n in fault.columns.items() if n == self.n_rows]
+            if kind == "dropped":
+                continue
             if not fault.column:
-                more = pluralise(fault.n_rows - 1, "more row")
-                what = f"row {fault.row} has no {kind}"
-                what += f" (and {more})" if fault.n_rows > 1 else ""
+                more = f" (and {pluralise(fault.n_rows - 1, 'more row')})" * (fault.n_rows > 1)
+                what = f"row {fault.row} has no {kind}{more}"
                 remedy = f"Give every row its {kind}, or remove the row."
                 remedy += " If it holds units, remove it." if fault.row == 1 else ""
+            elif isinstance(fault.value, str):
+                said = fault.value[:60]
+                what = f"{where} holds {said!r} among numbers"
+                elsewhere = f' (on the command line --na "{said}", in study.toml na = ["{said}"])'
+                meant = f"na=[{said!r}]{'' if path is None else elsewhere}"
+                remedy = f"Correct such values, or leave the column out with {ignore}. "
+                remedy += f"If it stands for a missing value, name it with {meant}."
             elif kind == "large":
                 what = f"the value {fault.value:.3g} in {where} is too large"
-                remedy = "Rescale the column."
-            elif kind == "missing":
-                remedy = _without_gaps(path)
-                empty = [name for name, n in fault.columns.items() if n == self.n_rows]
-                if empty:
-                    named = few((repr(name) for name in empty), MOST_COLUMNS)
-                    what = f"no row has a value in {named}"
-                    remedy = f"Leave {'it' if len(empty) == 1 else 'them'} out with "
-                    remedy += f"{ignoring(path)}, or fill in the values."
-                    found.append(self.reading.fail(what, remedy))
-                    continue
-            if fault.columns.total() > 1:
+                remedy = f"Correct or rescale it, or leave the column out with {ignore}."
+            elif empty:
+                what = f"no row has a value in {few(map(repr, empty), MOST_COLUMNS)}"
+                remedy = f"Leave such columns out with {ignore}, or fill in the values."
+            else:
+                what = f"a value is missing in {where}"
+                remedy = f"Leave such rows out with {drop}, or the column with {ignore}; {fill} "
+                remedy += "uses the values that are there."
+            if fault.columns.total() > 1 and not empty:
                 what += (
                     f" ({fault.columns.total():,} such values in {fault.n_rows:,} of "
                     f"{self.n_rows:,} rows: {most(fault.columns)})"
@@ -219,40 +216,31 @@ class RowNumbers:
     def add(self, regime: Hashable, rows: npt.NDArray[np.number]) -> None:
         """Look at further rows of a regime (or of a batch of it), in the order of the file."""
         if len(self.whole) and len(self.values) < MOST_COMPARED:
-            # Most columns have fractions or repetitions within a few rows.
-            for start, end in ((0, 16), (16, MOST_COMPARED - len(self.values))):
-                self._compare(rows[start:end, self.whole])
-        for some in (rows[:16], rows):
-            if len(self.rising):
-                never = (np.diff(some[:, self.rising], axis=0) >= 0).all(axis=0)
-                self.rising = self.rising[never]
+            self._compare(rows[: MOST_COMPARED - len(self.values), self.whole])
         if len(self.rising):
-            rises = np.zeros(len(self.features), dtype=np.int64)
-            steps = np.diff(rows[:, self.rising], axis=0) > 0
-            rises[self.rising] = np.count_nonzero(steps, axis=0)
-            self._join(regime, rows[0].copy(), rows[-1].copy(), rises)
-
-    def _join(self, regime: Hashable, first: _Row, last: _Row, rises: _Row) -> None:
-        """Put a run of rows behind the earlier ones of its regime."""
-        if regime in self.runs:
-            start, before, earlier = self.runs[regime]
-            self.rising = self.rising[before[self.rising] <= first[self.rising]]
-            first, rises = start, earlier + rises + (before < first)
-        self.runs[regime] = first, last, rises
+            still, none = self.rising, np.zeros(rows.shape[1], int)
+            first, last, rises = self.runs.get(regime, (rows[0].copy(), rows[0], none))
+            steps = np.diff(rows[:, still], axis=0, prepend=last[None, still])
+            self.rising = still[(steps >= 0).all(axis=0)]
+            rises[still] += np.count_nonzero(steps > 0, axis=0)
+            self.runs[regime] = first, rows[-1].copy(), rises
 
     def _compare(self, own: npt.NDArray[np.number]) -> None:
-        values = np.vstack([self.values, own])
+        """Keep the columns of whole numbers that differ from the earlier ones and each other."""
+        kept = (own == np.floor(own)).all(axis=0)
+        self.whole, values = self.whole[kept], np.vstack([self.values, own])[:, kept]
         differ = (np.diff(np.sort(values, axis=0), axis=0) > 0).all(axis=0)
-        kept = (own == np.floor(own)).all(axis=0) & differ
-        self.whole, self.values = self.whole[kept], values[:, kept]
+        self.whole, self.values = self.whole[differ], values[:, differ]
 
     def merge(self, later: RowNumbers) -> RowNumbers:
         """With the rows that `later` has seen, which come after these."""
         both = copy(self)
         both.rising = np.intersect1d(self.rising, later.rising)
-        both.runs = dict(self.runs)
-        for regime, run in later.runs.items():
-            both._join(regime, *run)
+        both.runs = {**later.runs, **self.runs}
+        for regime in self.runs.keys() & later.runs.keys():
+            (start, before, earlier), (first, last, rises) = self.runs[regime], later.runs[regime]
+            both.rising = both.rising[before[both.rising] <= first[both.rising]]
+            both.runs[regime] = start, last, earlier + rises + (before < first)
         both.whole = np.intersect1d(self.whole, later.whole)
         both.values = self.values[:, np.isin(self.whole, both.whole)]
         both._compare(later.values[:, np.isin(later.whole, both.whole)])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,43 +12,40 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, IntArray
-from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.reduction import WIDE
+from jigsaw_crl.client.reduction import BLOCK_ROWS, WIDE
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.manifest import Reading
 
 # Chunks of half a million numbers (4 MB) fit the processor's cache; pyarrow reads several ahead.
 _CHUNK_VALUES = 1 << 19
 # Why a column is not a feature. Those on request are not reported.
-BOOLEAN, ON_REQUEST, ROW_INDEX = "boolean", "ignored on request", "a row index"
+BOOLEAN, TEXT, ON_REQUEST, ROW_INDEX = "boolean", "text", "ignored on request", "a row index"
 RISING = "rising from row to row, as a time or a row number does"
 IDENTIFIER = "another whole number in every row, as an identifier is"
 # What to do if such a column is a measurement after all.
-_THEN = {
+THEN = {
     BOOLEAN: "encode it as 0 and 1",
     RISING: "shuffle the rows",
     IDENTIFIER: "write it in a unit in which its values are not whole",
 }
 # The directions of this many columns take a gigabyte with 1,000 latents.
 MOST_COLUMNS = 100_000
-# Rows that are looked at for a column that may hold the regime. It has at most so many values, each
-# in so many rows on average.
-HEAD_ROWS, MOST_CANDIDATE_VALUES, ROWS_EACH = 1_000, 1_000, 2
+# A text that is a number.
+NUMBER = re.compile(
+    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.IGNORECASE
+)
+# Rows that are looked at for a column that may hold the regime.
+HEAD_ROWS = 1_000
 # Wider tables are reduced to directions, among which a covariate is lost.
 MOST_WITH_COVARIATES = 2_000
-# Values of a possible regime column that are shown, and ignored columns that a warning names.
-MOST_VALUES, MOST_WARNED = 5, 4
+# Values of a possible regime column that are shown.
+MOST_VALUES = 5
 
 
 def chunk_rows(n_features: int) -> int:
     """Number of rows that a reader fetches at a time."""
-    return max(256, _CHUNK_VALUES // max(n_features, 1))
-
-
-def is_sparse(rows: object) -> bool:
-    """Are these the rows of a scipy matrix? Only wide tables have such rows."""
-    return hasattr(rows, "toarray")
+    return max(BLOCK_ROWS, _CHUNK_VALUES // max(n_features, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,23 +55,22 @@ class Chunk:
     Parameters
     ----------
     rows : array, shape (n, features)
+        Of a wide table it may be a scipy CSR matrix.
     beside : mapping of str to (names, codes)
         The "regime" of each row, and the "batch" and "group" if such columns are named: that of
         row i is `names[codes[i]]`, and missing if the code is -1.
+    strange : mapping of str to (int, str)
+        Columns with a text that is no number: the row of the first one, from 0, and the text.
     """
 
     rows: npt.NDArray[np.number]
     beside: Mapping[str, Coded]
+    strange: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
-    def select(self, rows: BoolArray | IntArray | slice) -> Chunk:
+    def select(self, rows: BoolArray | IntArray) -> Chunk:
         """Some of the rows."""
         own = {what: (names, codes[rows]) for what, (names, codes) in self.beside.items()}
         return Chunk(self.rows[rows], own)
-
-    def regimes(self, rows: BoolArray) -> list[str]:
-        """The regimes of some rows, one for each."""
-        names, codes = self.beside["regime"]
-        return [names[code] for code in codes[rows].tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,34 +86,21 @@ class Table:
         Iterates over the rows of the table that it is given.
     ignored : mapping of str to str
         Columns that are not features, and why.
-    lacking : tuple of str
-        Columns to ignore that the table does not have.
+    known : frozenset of str
+        All its columns.
     parts : tuple
         Files of a folder, which may be read apart.
+    wide : bool
+        Is it reduced? Filling in missing values and covariates need all columns.
     """
 
     reading: Reading
     features: tuple[str, ...]
     rows: Callable[[Table], Iterator[Chunk]]
     ignored: Mapping[str, str] = field(default_factory=dict)
-    lacking: tuple[str, ...] = ()
+    known: frozenset[str] = frozenset()
     parts: tuple[Any, ...] = ()
-
-    @property
-    def is_wide(self) -> bool:
-        """Is it reduced? Filling in missing values and covariates need all columns."""
-        reading = self.reading
-        return len(self.features) >= WIDE and reading.missing != "em" and not reading.covariates
-
-    def choose(self, features: Sequence[str]) -> Table:
-        """The same with these features only, in this order."""
-        missing = sorted(set(features) - set(self.features))
-        if missing:
-            raise self.reading.fail(
-                f"columns are missing: {few(missing)}",
-                "Pass a table with the columns of the earlier rows.",
-            )
-        return replace(self, features=tuple(features))
+    wide: bool = False
 
     def places(self, columns: Sequence[str]) -> IntArray | slice:
         """Where the features stand among all columns of a matrix."""
@@ -126,20 +108,6 @@ class Table:
             return slice(None)
         position = {name: i for i, name in enumerate(columns)}
         return np.array([position[name] for name in self.features], dtype=np.intp)
-
-    def chunks(self) -> Iterator[Chunk]:
-        """The rows in float64 or float32, with NaN for numbers that stand for a missing value."""
-        codes: list[float] = []
-        for text in self.reading.na:
-            with suppress(ValueError):
-                codes.append(float(text))
-        for chunk in self.rows(self):
-            rows = chunk.rows
-            if rows.dtype != np.float32:
-                rows = rows.astype(np.float64, copy=False)
-            if codes and not is_sparse(rows):
-                rows = np.where(np.isin(rows, codes), np.nan, rows)
-            yield replace(chunk, rows=rows)
 
 
 # -- columns --------------------------------------------------------------------------------------
@@ -149,11 +117,10 @@ def choose_columns(
     reading: Reading,
     columns: Sequence[str],
     rows: Callable[[Table], Iterator[Chunk]],
+    held: Mapping[str, str],
     *,
-    not_numbers: Mapping[str, str],
-    beside: Sequence[str] | None = None,
-    regime: str = "regime",
-    texts: Callable[[], Mapping[str, Sequence[object]]] = dict,
+    beside: Mapping[str, str] | None = None,
+    parts: Sequence[Any] = (),
 ) -> Table:
     """The table: its features, what is ignored, and how it is read.
 
@@ -164,34 +131,37 @@ def choose_columns(
         Columns that may be features.
     rows : callable
         Iterates over the rows of the table.
-    not_numbers : mapping of str to str
-        Columns without numbers, and what they hold instead.
-    beside : sequence of str, optional
-        Columns that may hold the regime, the batch or the group; by default the same.
-    regime : str
-        The regime column if the user names none.
-    texts : callable
-        Columns of text and their first values: one may hold the regime if there is no such column.
+    held : mapping of str to str
+        What columns without numbers hold.
+    beside : mapping of str to str, optional
+        Columns that may hold the regime, the batch or the group, likewise; by default the same.
+    parts : sequence
+        Files of a folder.
     """
-    check_width(len(columns), reading)
+    most = MOST_WITH_COVARIATES if reading.covariates else MOST_COLUMNS
+    if len(columns) > most:
+        what = f"it has {pluralise(len(columns), 'column')}, more than {most}"
+        what += " from which covariates are taken off" if reading.covariates else ""
+        raise reading.fail(what, "Keep the columns that matter, or summarise them first.")
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
         raise reading.fail(f"the column {twice!r} appears twice", "Name every column once.")
-    known = {*columns, *(beside or ())}
-    absent = tuple(name for name in reading.ignore if name not in known)
-    if absent and reading.strict_ignore:
-        near = did_you_mean(absent[0], columns) or "Check the spelling."
-        reading.note(f"there is no column {quoted(absent)} to ignore", near)
-    reading = _with_columns(reading, columns if beside is None else beside, regime, texts)
-    named = reading.columns(regime).values() if beside is None else ()
+    among = {**dict.fromkeys(columns, ""), **held} if beside is None else beside
+    known, named = frozenset([*columns, *among]), dict[str, str]()
+    table = Table(reading, (), rows, parts=tuple(parts), known=known)
+    for what, column in reading.named.items():
+        if column not in among or column in named.values():
+            column = _other(table, what, among, named)
+        named |= {what: column} if column else {}
+    reading = reading.model_copy(update={"named": named})
     ignored, features = {}, []
     for name in columns:
-        if name in named:
+        if beside is None and name in named.values():
             continue
         if name in reading.ignore:
             ignored[name] = ON_REQUEST
-        elif name in not_numbers:
-            ignored[name] = not_numbers[name]
+        elif name in held:
+            ignored[name] = held[name]
         elif name.strip() == "" or name == "Unnamed: 0" or name.startswith("__index_level_"):
             ignored[name] = ROW_INDEX
         else:
@@ -200,130 +170,57 @@ def choose_columns(
         if name not in features:
             near = did_you_mean(name, features) or "Name a numeric column, or leave it out here."
             raise reading.fail(f"there is no numeric column {name!r} to use as a covariate", near)
-    if reading.covariates and len(features) > MOST_WITH_COVARIATES:
-        raise reading.fail(
-            f"covariates are taken off at most {MOST_WITH_COVARIATES:,} columns",
-            "Keep the columns that matter, or take them off before.",
-        )
     if not features:
         raise reading.fail(
             "there is no numeric column beside the regime",
             "Every feature is a numeric column of the table.",
         )
-    return Table(reading, tuple(features), rows, ignored, absent)
+    wide = len(features) >= WIDE and reading.missing != "em" and not reading.covariates
+    return replace(table, reading=reading, features=tuple(features), ignored=ignored, wide=wide)
 
 
-def check_width(count: int, reading: Reading) -> None:
-    """Refuse a table with more than `MOST_COLUMNS` columns."""
-    if count > MOST_COLUMNS:
-        raise reading.fail(
-            f"it has {pluralise(count, 'column')}, more than {MOST_COLUMNS}",
-            "Keep the columns that matter, or summarise them first.",
-        )
+def _other(table: Table, what: str, held: Mapping[str, str], named: Mapping[str, str]) -> str:
+    """The column that is probably meant where the one of the regime is missing; "" for others.
 
-
-def _with_columns(
-    reading: Reading,
-    columns: Sequence[str],
-    default: str,
-    texts: Callable[[], Mapping[str, Sequence[object]]],
-) -> Reading:
-    """The reading without columns of the batch and the group that are missing, which are noted.
-
-    In place of a missing regime column it names the one that is probably meant.
+    That the column of the regime, batch or group is missing, or taken already, is noted.
     """
-    taken: dict[str, str] = {}
-    for what, column in reading.columns(default).items():
-        remedy = f"Name the column that holds the {what} of each row with {_naming(reading, what)}."
-        fault, hint, other = "", did_you_mean(column, columns), ""
-        if column in taken:
-            fault, hint = f"the column {column!r} is both the {taken[column]} and the {what}", ""
-        elif column not in columns and what == "regime":
-            likely = _likely(texts(), reading.control)
-            fault = f"there is no column {column!r}"
-            fault += "" if likely else f"; the columns are {quoted(columns)}"
-            if len(likely) == 1:
-                other = next(iter(likely))
-            # Without its values, which differ from file to file: the same problem is told once.
-            only = f"Is it {other[:60]!r}?" if other else ""
-            shown = few((_with_values(name, own) for name, own in likely.items()), 6)
-            several = f"Columns that may hold it: {shown}." if likely else ""
-            # If no name was given, a similar one means little.
-            hint = (hint if reading.regime else "") or only or hint or several
-            if not other:
-                raise reading.fail(fault, f"{remedy} {hint}".strip())
-        elif column not in columns:
-            fault = f"there is no column {column!r} for the {what}; the columns are "
-            fault += quoted(columns)
-        if fault:
-            reading.note(fault, f"{remedy} {hint}".strip())
-            reading = reading.but(**{what: other})
-        taken[column] = what
-    return reading
-
-
-def _naming(reading: Reading, what: str) -> str:
-    """How to name a column; a table in memory is read from Python only."""
-    if reading.path is None:
-        return f"{what}="
-    drafted = what == "regime" and reading.path.suffix != ".h5ad"
-    drafts = ", which `jigsaw init` drafts" if drafted else ""
-    return f"--{what} or in study.toml{drafts}"
-
-
-def _likely(texts: Mapping[str, Sequence[object]], control: str) -> Mapping[str, Sequence[object]]:
-    """Columns that may hold the regime: with the control, with few values, or any of text.
-
-    Of many rows those that are seen first may all have one regime.
-    """
-    few_values = {}
-    for name, values in texts.items():
-        n, fewest = len(set(values)), 1 if len(values) >= HEAD_ROWS - 1 else 2
-        if fewest <= n <= MOST_CANDIDATE_VALUES and ROWS_EACH * n <= len(values):
-            few_values[name] = values
-    with_control = {name: values for name, values in texts.items() if control in values}
-    return with_control or few_values or dict.fromkeys(texts, ())
-
-
-def _with_values(name: str, values: Sequence[object]) -> str:
-    """A column's name and its first values."""
-    own = few((str(value)[:20] for value in dict.fromkeys(values)), MOST_VALUES)
-    return f"{name[:60]!r} ({own})" if own else repr(name[:60])
+    reading, column, columns = table.reading, table.reading.named[what], list(held)
+    with_what = f"{what}="
+    if reading.path is not None:
+        # A table in memory is read from Python only.
+        drafted = what == "regime" and reading.ending != ".h5ad"
+        with_what = f"--{what} or in study.toml{', which `jigsaw init` drafts' if drafted else ''}"
+    remedy = f"Name the column that holds the {what} of each row with {with_what}."
+    fault, hint, other = f"there is no column {column!r}", did_you_mean(column, columns), ""
+    if taken := [x for x, own in named.items() if own == column]:
+        fault, hint = f"the column {column!r} is both the {taken[0]} and the {what}", ""
+    elif what != "regime":
+        fault += f" for the {what}; the columns are {quoted(columns)}"
+    else:
+        texts = [x for x, holds in held.items() if holds == TEXT and x not in reading.ignore]
+        values = dict[str, list[str]]()
+        for name in texts:
+            named_so = reading.model_copy(update={"named": {"regime": name}})
+            first = next(table.rows(replace(table, reading=named_so)), None)
+            names, codes = ([], np.empty(0)) if first is None else first.beside["regime"]
+            values[name] = [names[code] for code in codes[:HEAD_ROWS].tolist() if code >= 0]
+        likely = [name for name, own in values.items() if reading.control in own]
+        # Without its values, which differ from file to file: the same problem is told once.
+        other = likely[0] if len(likely) == 1 else ""
+        several = [name for name, own in values.items() if 2 * len(set(own)) <= len(own)]
+        firsts = {x: (value[:20] for value in dict.fromkeys(values[x])) for x in texts if values[x]}
+        held_by = [x for x in likely or several or texts if x in firsts]
+        shown = few((f"{x[:60]!r} ({few(firsts[x], MOST_VALUES)})" for x in held_by), 6)
+        fault += "" if shown else f"; the columns are {quoted(columns)}"
+        # If no name was given, a similar one means little.
+        hint = (hint if reading.regime else "") or (f"Is it {other[:60]!r}?" if other else hint)
+        if not other:
+            hint = f"{hint} Columns that may hold it: {shown}." if shown else hint
+            raise reading.fail(fault, f"{remedy} {hint}".strip())
+    reading.note(fault, f"{remedy} {hint}".strip())
+    return other
 
 
 def quoted(names: Sequence[str]) -> str:
     """The first names in quotes, and the number of the others."""
     return few((repr(name[:60]) for name in names), 6)
-
-
-def ignored_columns(ignored: Mapping[str, str], client: str) -> list[Finding]:
-    """A finding for each column that is not used, with the reason; none for those on request."""
-    return [
-        Finding(
-            "ignored-column",
-            "info",
-            f"the column {column!r} is {why}, so it is not used as a feature",
-            "Nothing to do, unless it is a measurement; then "
-            f"{_THEN.get(why, 'encode it as numbers')}.",
-            client=client,
-        )
-        for column, why in ignored.items()
-        if why != ON_REQUEST
-    ]
-
-
-def warn_of_ignored(findings: Sequence[Finding], *, stacklevel: int) -> None:
-    """Warn of ignored columns and regimes, for readers that do not return findings."""
-    found = [f for f in findings if f.check in ("ignored-column", "unusable-regime")]
-    found = [f for f in found if f" is {ROW_INDEX}, " not in f.message]
-    if not found:
-        return
-    said: dict[str, list[str]] = {}
-    for f in found[:MOST_WARNED]:
-        said.setdefault(f.remedy, []).append(f.message)
-    text = " ".join(f"{'; '.join(messages)}. {remedy}" for remedy, messages in said.items())
-    more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
-    warnings.warn(
-        f"client {found[0].client!r}: {text}{more} (ignore=[…] names columns that need no warning)",
-        stacklevel=stacklevel + 1,
-    )
