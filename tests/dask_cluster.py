@@ -1,7 +1,5 @@
 """A Dask cluster of processes of this machine: a scheduler and two workers."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

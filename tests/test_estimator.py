@@ -79,22 +79,6 @@ def test_data_without_signal_warn_or_raise_as_asked():
         jc.BlockRecovery(unfit="raise").fit(X, y)
 
 
-def test_the_fragment_carries_the_client_s_name_into_an_order(rows):
-    X, y = rows
-    model = jc.BlockRecovery(client="plant-6").fit(X, y)
-    assert model.fragment_.client == "plant-6"
-    assert (
-        "plant-6"
-        in jc.recover(jc.simulate.setting("A", 0).clients()).add(model.fragment_).fragments
-    )
-
-
-def test_latents_are_centred_at_the_control_s_mean(rows):
-    X, y = rows
-    model = jc.BlockRecovery().fit(X + 100, y)
-    np.testing.assert_allclose(model.transform(X + 100)[y == "control"].mean(axis=0), 0, atol=1e-9)
-
-
 def test_hard_interventions_give_effects_and_latents_of_unit_variance():
     world = jc.simulate.random_world(
         4, 1, 1.0, 731_000, intervention=jc.simulate.Intervention("hard", shift=2.0)

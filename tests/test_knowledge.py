@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -65,15 +63,6 @@ def test_every_road_gives_the_same_result(study, tmp_path, capsys):
     capsys.readouterr()
     for folder in ("one", "all", "part"):
         assert_same(jc.load_result(tmp_path / folder), result)
-
-
-def test_a_result_of_an_older_version_has_none(study, tmp_path):
-    (study / "study.toml").unlink()
-    folder = jc.recover(jc.read_study(study)).save(tmp_path / "out")
-    document = json.loads((folder / "result.json").read_text())
-    assert document["order"].pop("knowledge") is None
-    (folder / "result.json").write_text(json.dumps(document))
-    assert not jc.load_result(folder).order.options.knowledge
 
 
 @pytest.mark.parametrize(

@@ -110,3 +110,20 @@ def test_the_classifiers_name_the_python_versions_that_the_workflow_tries():
     (tried,) = re.findall(r"python-version: \[(.*)\]", workflow)
     assert {v.strip(' "').removeprefix("3.") for v in tried.split(",")} == named
     assert project["requires-python"] == f">=3.{min(map(int, named))}"
+
+
+def test_workflows_run_actions_of_one_commit_and_install_what_is_locked_by_hash():
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text = path.read_text("utf-8")
+        used = re.findall(r"uses: (\S+)", text)
+        assert used
+        for action in used:
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), (path.name, action)
+    lines = (ROOT / "requirements-dev.txt").read_text("utf-8").replace("\\\n", "").splitlines()
+    for line in (x for x in lines if x and not x.startswith("#")):
+        assert re.match(r"\S+==\S+ .*--hash=sha256:[0-9a-f]{64}", line), line
+    assert "--require-hashes" in (ROOT / "Makefile").read_text("utf-8")
+
+
+def test_one_page_says_how_to_report_a_hole():
+    assert "\n## Reporting a vulnerability\n" in (ROOT / "SECURITY.md").read_text("utf-8")

@@ -179,7 +179,7 @@ def test_a_recovery_with_its_proposal_and_its_files_computes_everything_once(mon
     def pool(self):
         # Single directions are set aside under the same use.
         use, says = self.use, tuple(int(c.says.sum()) for c in self.claims)
-        key = use.weights.tobytes(), use.rate, use.soft, use.silent, use.withheld, says
+        key = use.weights.tobytes(), use.rate, use.soft, use.withheld, says
         counts["pooled", key] += 1
         return pooled(self)
 

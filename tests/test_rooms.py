@@ -1,7 +1,5 @@
 """The table at the head of each package of the learner lists its modules."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

@@ -111,14 +111,6 @@ def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason)
     assert "more than one node" in found.message
 
 
-def test_most_regimes_of_a_client_with_light_tails_tell_against_a_linear_system():
-    light = Finding("light-tails", "warning", "tails", "Look.", client="lab")
-    told = [ReadingNote("pump", "several-targets", 12.0, 10.0)]
-    found = after_recovery("lab", [light], PUMP, told)
-    (error,) = [f for f in found if f.check == "not-linear"]
-    assert (error.severity, error.client, error.regime) == ("error", "lab", None)
-
-
 def test_if_every_regime_looks_like_several_targets_the_sensors_are_named():
     labels = ("pump", "valve", "tank")
     notes = [ReadingNote(label, "several-targets", 4.0, 1.5) for label in labels]

@@ -112,13 +112,12 @@ def _joined(
     found = (*known, *checks, *(f for fragment in sent for f in everyone[fragment.client].findings))
     concluded = conclude(everyone.values(), found, result.order.options)
     before = everyone if gone else {**everyone, **result.fragments}
-    reports = {r.fragment.client: r.report for r in recovered}
     # The proposal for the next client answered another order.
     return dataclasses.replace(
         result,
         fragments={**before, **settled(recovered, concluded.order)},
         order=concluded.order,
         diagnostics=concluded.findings,
-        provenance=with_sites(result.provenance, gone, new, reports),
+        provenance=with_sites(result.provenance, gone, new),
         proposal=None,
     )

@@ -29,12 +29,10 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import in_parallel
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.covariates import Covariates
-from jigsaw_crl.client.reduction import Reduction
-from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client, check_study
+from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client
+from jigsaw_crl.diagnostics.coverage import check_copies
 from jigsaw_crl.diagnostics.rows import is_skewed
 from jigsaw_crl.fragment.fragment import Fragment, Method, RankOne
-from jigsaw_crl.fragment.latents import in_columns
 from jigsaw_crl.nullcone.nonlinear import DOUBTED
 from jigsaw_crl.nullcone.reading import Sight
 from jigsaw_crl.nullcone.recovery import Confounding, Recovery
@@ -103,20 +101,17 @@ class Recovered:
         The checks of the client, in agreement with what recovery could read.
     recovery : Recovery or None
         What was read from the client; None from the paper's method.
-    reduction : Reduction, Covariates or None
-        What takes a functional of the features to the columns of the table.
     """
 
     fragment: Fragment
     report: ClientReport
     recovery: Recovery | None
-    reduction: Reduction | Covariates | None = None
 
     def refined(self, order: PartialOrder[str]) -> Fragment:
         """The fragment with districts, blocks and basis settled by the global order."""
         if self.recovery is None:
             return self.fragment
-        return in_columns(self.recovery.refined(self.fragment, order), self.reduction)
+        return self.recovery.refined(self.fragment, order)
 
 
 # -- one client -----------------------------------------------------------------------------------
@@ -139,21 +134,15 @@ def recover_client(
     if options.method == "paper":
         budget = baseline.DEFAULT_BUDGET if options.budget is None else options.budget
         fragment = baseline.recover_fragment(client, tau=options.tau, budget=budget)
+        columns = client.reduction or client.covariates
+        if columns is not None and fragment.basis is not None:
+            fragment = replace(fragment, basis=columns.to_columns(fragment.basis))
     else:
-        # The spectrum is that of all regimes: without some of them it is another one.
-        whole = tuple(report.strength) == client.labels
-        recovery = Recovery.of(
-            client,
-            confounding=options.confounding,
-            rank_one=options.rank_one,
-            white=report.white if whole else None,
-            sight=sight,
-            # Where effects run both ways, all clients together tell whether the system is linear.
-            doubted=0.0 if sight is None else 1.0,
-        )
+        confounding, rank_one = options.confounding, options.rank_one
+        recovery = Recovery.of(client, confounding=confounding, rank_one=rank_one, sight=sight)
         labels = frozenset(client.labels)
-        found = after_recovery(client.name, report.findings, labels, recovery.unread)
-        report = replace(report, findings=found, white=None)
+        found = after_recovery(client.name, report.findings, labels, tuple(recovery.unread))
+        report = replace(report, findings=found)
         fragment = recovery.fragment(basis=basis)
     findings = dict.fromkeys(_without_features(f, client) for f in report.findings)
     # Of a wide table only the directions are known.
@@ -165,8 +154,7 @@ def recover_client(
         centre=client.centre,
         carried=carried and replace(carried, up=client.up, units=client.units),
     )
-    columns = client.reduction or client.covariates
-    return Recovered(in_columns(fragment, columns), report, recovery, columns)
+    return Recovered(fragment, report, recovery)
 
 
 def recover_fragment(
@@ -242,10 +230,15 @@ def recover_study(
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)
     if report is None:
-        report = check_study(study, in_parallel(n_jobs, _checked, [(c,) for c in study.clients]))
+        each = in_parallel(n_jobs, check_client, [(c, c.white) for c in study.clients])
+        # Which labels clients share is said of their fragments.
+        report = StudyReport(tuple(each), study.findings, tuple(check_copies(study.clients)))
     clients = list(study.clients)
+    # A regime with several targets may still be read if the second one is known: recovery decides.
+    sampled = {c.name for c in clients if options.method == "null-cone" and not c.is_population}
+    found = (f for f in report.findings if f.check != "several-targets" or f.client not in sampled)
     try:
-        clients = _readable(clients, report.findings, options)
+        clients = usable(clients, found)
     except InputError as refusal:
         if refused is None:
             raise
@@ -267,39 +260,23 @@ def recover_study(
     return [r for r in recovered if r.fragment.client in left], report
 
 
-def _checked(client: Client) -> ClientReport:
-    """The checks of a client; what it is whitened to is what they and recovery read."""
-    return check_client(client, client.white)
-
-
-def _bent_too(recovered: Iterable[Recovered], clients: Sequence[Client]) -> dict[int, Sight]:
+def _bent_too(recovered: Sequence[Recovered], clients: Sequence[Client]) -> dict[int, Sight]:
     """Clients whose effects run both ways because the system is not linear, by their numbers.
 
     It is not if that is clear at another client, if features of these have light tails or are
     skewed, or by the misfits of these together (Fisher's test).
     """
-    both = {k: (r.recovery, r.report) for k, r in enumerate(recovered) if r.recovery is not None}
-    open_ = {k: (own, report) for k, (own, report) in both.items() if own.contradicts}
-    bent = any(own.nonlinear is not None for own, _ in both.values())
-    bent |= any(f.check == "light-tails" for _, report in open_.values() for f in report.findings)
-    bent = bent or any(is_skewed(clients[k]) for k in open_)
+    own = {k: r.recovery for k, r in enumerate(recovered) if r.recovery is not None}
+    open_ = {k: one for k, one in own.items() if one.contradicts}
     with np.errstate(divide="ignore"):
-        fisher = -2.0 * np.log([own.chance_linear for own, _ in open_.values()]).sum()
-    bent |= bool(open_) and float(chdtrc(2 * len(open_), fisher)) < DOUBTED
-    return {k: own.reading.sight for k, (own, _) in open_.items()} if bent else {}
-
-
-def _readable(
-    clients: Iterable[Client], findings: Iterable[Finding], options: Options
-) -> list[Client]:
-    """The clients without what errors exclude before recovery.
-
-    A regime with several targets may still be read if the second one is known: recovery decides.
-    """
-    own = list(clients)
-    sampled = {c.name for c in own if options.method == "null-cone" and not c.is_population}
-    later = (f for f in findings if f.check != "several-targets" or f.client not in sampled)
-    return usable(own, later)
+        fisher = -2.0 * np.log([one.chance_linear for one in open_.values()]).sum()
+    bent = (
+        any(one.nonlinear is not None for one in own.values())
+        or any(f.check == "light-tails" for k in open_ for f in recovered[k].report.findings)
+        or any(is_skewed(clients[k]) for k in open_)
+        or float(chdtrc(2 * len(open_), fisher)) < DOUBTED
+    )
+    return {k: one.reading.sight for k, one in open_.items()} if bent else {}
 
 
 def recover(
@@ -368,7 +345,7 @@ def recover(
         fragments=settled(recovered, concluded.order, n_jobs),
         order=concluded.order,
         diagnostics=concluded.findings,
-        provenance=provenance_of(given, seed, report.clients),
+        provenance=provenance_of(given, seed, vars(options)),
     )
 
 

@@ -1,7 +1,5 @@
 """The folder of the benchmarks is on the path, so that their modules can be imported."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

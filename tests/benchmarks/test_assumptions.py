@@ -1,7 +1,5 @@
 """The checkers of Assumptions 1, 2 and 3."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -25,15 +23,6 @@ def test_the_paper_s_settings_meet_all_three_assumptions():
             report = check_assumptions(setting(name, seed))
             assert report.holds == {1: True, 2: True, 3: True}, str(report)
             assert report.unseen == ()
-
-
-def test_a_latent_without_intervention_is_named():
-    world = setting("A", seed=0)
-    truth = world.truth(0)
-    report = check_assumptions(world, {0: truth.labels[1:]})
-    assert report.missing_interventions == ((truth.client, truth.labels[0]),)
-    assert report.holds[1] is False
-    assert truth.labels[0] in str(report)
 
 
 def test_interventions_that_leave_the_weights_alone_break_assumption_2():
@@ -61,40 +50,6 @@ def test_a_change_that_cancels_along_two_paths_is_found(monkeypatch):
     assert (failure.condition, failure.labels) == ("i", {"a", "t"})
 
 
-def test_hasse_edges_without_a_witness_are_listed():
-    # a -> b -> c; the only client sees a and c, so neither Hasse edge is witnessed.
-    A = np.zeros((3, 3))
-    A[1, 0], A[2, 1] = 0.8, 0.8
-    names = ["a", "b", "c"]
-    report = check_assumptions(world_from_graph(A, [["a", "c"]], None, 0, names=names))
-    assert report.unwitnessed == (("a", "b"), ("b", "c"))
-    both = world_from_graph(A, [["a", "b"], ["b", "c"]], None, 0, names=names)
-    assert check_assumptions(both).unwitnessed == ()
-
-
-def test_witnesses_agree_with_a_search_by_definition():
-    for seed in range(15):
-        world = random_world(8, 4, 0.6, seed)
-        expected = []
-        for a, d in world.order.covers():
-            shown = False
-            for k in range(world.n_clients):
-                t = world.truth(k)
-                ends = frozenset([a]), frozenset([d])
-                if ends[0] not in t.blocks or ends[1] not in t.blocks:
-                    continue
-                between = [
-                    b
-                    for b in t.blocks
-                    if t.block_order.is_ancestor(ends[0], b)
-                    and t.block_order.is_ancestor(b, ends[1])
-                ]
-                shown |= t.block_order.is_ancestor(*ends) and not between
-            if not shown:
-                expected.append((a, d))
-        assert check_assumptions(world).unwitnessed == tuple(sorted(expected))
-
-
 @given(st.integers(1, 6), st.floats(0.2, 0.9), st.integers(0, 2**32 - 1))
 def test_condition_iii_equals_a_search_over_all_subsets(size, density, seed):
     pattern = np.random.default_rng(seed).random((size, size)) < density
@@ -106,12 +61,6 @@ def test_condition_iii_equals_a_search_over_all_subsets(size, density, seed):
     assert fully_indecomposable(pattern) == expected
 
 
-def test_drawn_interventions_are_generic_in_the_sense_of_i_and_ii():
-    for seed in range(10):
-        found = check_assumptions(random_world(10, 4, 0.6, seed)).degenerate
-        assert {d.condition for d in found} <= {"iii"}
-
-
 def test_condition_iii_can_fail_although_no_part_of_the_block_looks_like_a_block():
     # As printed, (iii) is sufficient and not necessary: here {z01, z08} reaches two columns only,
     # yet its perturbations span three dimensions, which is what the recovery needs.
@@ -121,7 +70,7 @@ def test_condition_iii_can_fail_although_no_part_of_the_block_looks_like_a_block
     truth, client = world.truth(1), world.client(1)
     assert failure.labels in truth.blocks
     rank = client.n_latent
-    before = fixed_rank_pinv(client.control_second_moment(), rank)
+    before = fixed_rank_pinv(client.control_second_moment, rank)
     for count in range(1, len(failure.labels)):
         for part in combinations(sorted(failure.labels), count):
             stacked = np.vstack(

@@ -1,7 +1,5 @@
 """The benchmark of liars changes the liars' evidence alone, and counts what they turn."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import replace
 
@@ -30,7 +28,7 @@ def test_liars_change_their_own_evidence_and_nothing_else(bench):
 
 def test_permuted_sites_are_named_and_cost_little(bench):
     cell = bench.Cell("permuted", 0.2, n=3_000, clients=10, latent=14)
-    lied, honest = (bench.measure(c, "choose", 0) for c in (cell, replace(cell, share=0.0)))
+    lied, honest = (bench.run_world(c, "choose", 0) for c in (cell, replace(cell, share=0.0)))
     assert (lied["liars"], lied["named"], lied["accused"]) == (2, 2, 0)
     assert honest["liars"] == honest["turned"] == honest["named"] == honest["accused"] == 0
     assert lied["turned"] == lied["noted"]

@@ -1,12 +1,11 @@
 """The published reproduction: its results files, pages, README, and a cell from its seeds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
 
+import pandas as pd
 import publish_reproduction as publishing
 import pytest
 
@@ -25,7 +24,7 @@ MOST_MISSING = 6
 
 @cache
 def published(kind):
-    return pages.read_results(PUBLISHED / kind / "results.csv")
+    return pd.read_csv(PUBLISHED / kind / "results.csv").set_index(pages.PLACE)
 
 
 @pytest.mark.slow
@@ -38,12 +37,9 @@ def test_the_page_says_what_the_results_file_says(kind, tmp_path):
     assert all((PUBLISHED / kind / picture.name).exists() for picture in made.pictures)
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", PUBLISHED / "index.md"], ids=["readme", "page"]
-)
-def test_the_readme_and_the_overview_say_what_the_results_file_says(page):
+def test_the_readme_says_what_the_results_file_says():
     table = publishing.headline_table(published("tables"))
-    assert f"\n{table}\n" in page.read_text(encoding="utf-8")
+    assert f"\n{table}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,26 +71,12 @@ def test_a_published_cell_comes_out_again_from_its_seeds(kind, key, n, method, t
     plan = plan_of(kind, quick=False, methods=(method,), only=[key])
     plan = replace(plan, sizes=(n,), replicates=int(kept["replicates"]))
     made = reproduce.run_plan(plan, tmp_path, workers=2).results
-    found = pages.read_results(made).loc[(key, n, method)]
+    found = pd.read_csv(made).set_index(pages.PLACE).loc[(key, n, method)]
     assert found["clients"] == kept["clients"]
     if method == "paper":
         assert found["tau"] == kept["tau"] or n == inf
     for metric in ("e1", "e2", "e3") if method == "paper" else ("e1",):
         assert found[metric] == pytest.approx(kept[metric], abs=tolerance)
-
-
-def test_the_spread_of_a_run_includes_the_error_of_our_mean():
-    # Two runs with a standard error of 0.1 have a standard deviation of 0.1 √2.
-    cell = {"e1_error": 0.1, "replicates": 2}
-    assert publishing.spread(cell, "e1") ** 2 == pytest.approx(0.1**2 * 2 + 0.1**2)
-
-
-def test_what_was_not_run_is_named_and_a_cell_is_judged(tmp_path):
-    cells = published("figures").drop(index=("A-laplace", 1000, "paper"))
-    text = publishing.page_of(pages.write_pages(cells, "figures", tmp_path), cells)
-    assert "Not run: A-laplace by paper at n = 10³." in text
-    assert "| A-laplace | E1 | 10³ | – | – | – | – | – | – |" in text
-    assert "| A-gaussian | E1 | ∞ | 1.00 | 1.00 ± 0.00 (30) | +0.00 | – | – | 0 |" in text
 
 
 # What the overview says in words.

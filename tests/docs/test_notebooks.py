@@ -24,10 +24,6 @@ def test_a_notebook_shows_the_output_of_its_cells(
         assert same_output(shown, printed), f"cell {number} shows\n{shown}\nand prints\n{printed}"
 
 
-def test_there_is_a_notebook_for_a_plant_and_one_for_a_screen() -> None:
-    assert {p.stem for p in NOTEBOOKS} == {"plant", "screen"}
-
-
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
 def test_a_notebook_is_stored_with_output_and_without_traces_of_a_machine(notebook: Path) -> None:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]

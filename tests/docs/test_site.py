@@ -78,13 +78,6 @@ def test_the_photographs_of_the_report_can_be_made_again(tmp_path: Path) -> None
     assert made == {p.name for p in PICTURES.glob("*.webp")}, "run make pictures"
 
 
-def test_photographs_are_small_enough_for_a_repository() -> None:
-    sizes = {p.name: p.stat().st_size for p in PICTURES.glob("*.webp")}
-    assert sizes
-    assert max(sizes.values()) < 150_000
-    assert sum(sizes.values()) < 600_000
-
-
 @pytest.mark.slow
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path: Path) -> None:
     done = run(

@@ -100,11 +100,6 @@ def test_a_damaged_archive_is_refused(save, tmp_path, refused):
     refused(["check", path], "lab-1.npz")
 
 
-def test_an_empty_archive_is_refused(tmp_path, refused):
-    np.savez(tmp_path / "lab-1.npz")
-    refused(["check", tmp_path / "lab-1.npz"], "empty")
-
-
 # -- moments files ------------------------------------------------------------------------------
 
 
@@ -195,3 +190,8 @@ def test_another_file_called_h5ad_is_refused(tmp_path, refused):
     path = tmp_path / "lab-1.h5ad"
     path.write_text("regime,x\n")
     refused(["check", path], "lab-1.h5ad", "AnnData")
+
+
+def test_an_empty_archive_is_refused(tmp_path, refused):
+    np.savez(tmp_path / "lab-1.npz")
+    refused(["check", tmp_path / "lab-1.npz"], "empty")

@@ -16,8 +16,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
-from jigsaw_crl.study.data_file import open_data
 from jigsaw_crl.study.delimited import csv_table
+from jigsaw_crl.study.files import opened
 from jigsaw_crl.study.manifest import Reading
 
 from .tables import claim_page, csv, good, parquet
@@ -158,15 +158,6 @@ def test_a_small_moments_archive_that_unpacks_to_much_is_refused(tmp_path, refus
     refused(["check", path], "lab.moments.npz", "'covariance'", "91 MB")
 
 
-def test_shapes_of_moments_are_compared_with_the_header_before_they_are_read(
-    tmp_path, refused, little_memory
-):
-    path = tmp_path / "lab.npz"
-    np.savez(path, header=_header(["a"], 1), mean=np.zeros((2, 1)))
-    _appended(path, "covariance", (_claim((2, 4000, 4000), "<f4"), *[bytes(10**6)] * 128))
-    refused(["check", path], "covariance", "(2, 4000, 4000)")
-
-
 @pytest.mark.parametrize(
     ("batches", "message"),
     [({"p1": 10, "p2": 11}, ("batch_mean", "(4, 8000000)")), ({}, ("batch_mean", "122 MB"))],
@@ -199,24 +190,14 @@ def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
     path = tmp_path / "wide.csv"
     path.write_text("\n".join(lines) + "\n")
     assert len(lines[0]) > 128 * 1024
-    with open_data(path) as data:
-        source = csv_table(data, Reading.of(path))
+    with opened(Reading.of(path)) as reading:
+        source = csv_table(reading)
         assert source.features == tuple(names)
-        chunks = list(source.chunks())
+        chunks = list(source.rows(source))
     np.testing.assert_array_equal(np.vstack([c.rows for c in chunks]), rows)
-    regimes = [name for c in chunks for name in c.regimes(np.ones(len(c.rows), dtype=bool))]
+    coded = [c.beside["regime"] for c in chunks]
+    regimes = [names[code] for names, codes in coded for code in codes]
     assert regimes == ["control", "pump"] * 3
-
-
-@pytest.mark.slow
-def test_rows_that_are_longer_than_the_first_megabyte_are_read(tmp_path):
-    names = [f"x{i}" for i in range(60_000)]
-    path = tmp_path / "wide.csv"
-    row = ",".join(["-0.12345678901234567"] * len(names))
-    path.write_text("\n".join([",".join(["regime", *names]), *(f"control,{row}" for _ in "123")]))
-    with open_data(path) as data:
-        source = csv_table(data, Reading.of(path))
-        assert sum(len(c.rows) for c in source.chunks()) == 3
 
 
 @pytest.mark.parametrize("name", ["lab.csv", "lab.csv.gz", "lab.parquet"])

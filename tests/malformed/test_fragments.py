@@ -56,6 +56,11 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
         _inside("order", "verdicts", lambda m: [[7] * len(m)] * len(m)),
         ("order.verdicts.0.0", "less than or equal to 1", "jigsaw recover"),
     ),
+    "a verdict of 10^30": (
+        _inside("order", "verdicts", lambda m: [[10**30] * len(m)] * len(m)),
+        ("order.verdicts.0.0",),
+    ),
+    "half a character": (_set("provenance", {"study": ["\ud800"]}), ("'provenance'", "codec")),
     "a missing row": (_inside("order", "decoded", lambda m: m[:-1]), ("hold together",)),
     "a probability of 2": (
         _inside("order", "probabilities", lambda m: [[2.0] * len(m)] * len(m)),
@@ -67,7 +72,6 @@ RESULTS: dict[str, tuple[Callable[[Document], Any], tuple[str, ...]]] = {
         _inside("order", "labels", lambda _: [f"x{i}" for i in range(4000)]),
         ("one row and column per label",),
     ),
-    "a rate of 3": (_inside("order", "rate", lambda _: 3), ("order.rate",)),
     "a weight of 7": (
         _inside("order", "client_weights", lambda w: dict.fromkeys(w, 7)),
         ("order.client_weights",),
@@ -93,8 +97,9 @@ def test_a_malformed_result_is_refused(case, folder, refused):
 
 
 def test_a_result_that_is_not_json_is_refused(folder, refused):
-    (folder / "result.json").write_text("{")
-    refused(["report", folder, "-o", folder / "r.html"], "result.json", "JSON")
+    for text in ("{", '{"format": ' + "9" * 5000 + "}", "[" * 100_000):
+        (folder / "result.json").write_text(text)
+        refused(["report", folder, "-o", folder / "r.html"], "result.json", "JSON")
 
 
 ARGUMENTS: dict[str, tuple[str, tuple[str, ...]]] = {

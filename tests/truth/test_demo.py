@@ -1,7 +1,5 @@
 """The demo: what it recovers, prints and writes."""
 
-from __future__ import annotations
-
 import json
 
 import jigsaw_crl as jc
@@ -42,12 +40,3 @@ def test_the_order_is_recovered_explained_and_written(tmp_path, capsys):
         assert line in text
     assert "No client has both labels" in text
     assert "the paper's method" in text
-
-
-def test_the_order_is_recovered_with_other_seeds_too():
-    right = 0
-    for seed in range(10, 16):
-        world = light_tunnel(seed)
-        clients = [world.client(k, n_samples=20_000, seed=seed) for k in range(5)]
-        right += jc.recover(clients).order.pairs() == world.order.pairs()
-    assert right >= 5

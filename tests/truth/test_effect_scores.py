@@ -1,7 +1,5 @@
 """Effects, edges and latents against the truth."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -66,17 +64,6 @@ def test_an_interval_covers_the_truth_or_not(result, truth):
     assert scores.rms == pytest.approx(np.sqrt(0.2**2 * scores.other / 30))
 
 
-def test_labels_without_a_direction_are_compared_by_size(result, truth):
-    effects = result.order.effects
-    turned = effects.estimate.copy()
-    turned[0], turned[:, 0] = -turned[0], -turned[:, 0]
-    assert (truth.total[0, 1:] != 0).any() or (truth.total[1:, 0] != 0).any()
-    assert effect_scores(truth, with_effects(result.order, estimate=turned)).rms > 0.01
-    oriented = np.arange(6) > 0
-    arbitrary = with_effects(result.order, estimate=turned, oriented=oriented)
-    assert effect_scores(truth, arbitrary).rms < 1e-8
-
-
 def test_small_edges_count_neither_as_found_nor_as_missed(result, truth):
     sizes = np.sort(np.abs(truth.direct[truth.direct != 0]))
     above = float(sizes[1])
@@ -105,35 +92,8 @@ def test_an_order_without_effects_has_no_pairs_and_misses_every_edge(world):
     assert edge_counts(truth, order).f1 == 0
 
 
-def test_scores_of_several_worlds_add_up():
-    both = EffectScores(2, 1, 2, 2, 0.4) + EffectScores(4, 4, 0, 0, 0.4)
-    assert (both.rms, both.coverage) == pytest.approx((np.sqrt(0.8 / 8), 7 / 8))
-
-
 def test_labels_in_another_order_are_refused(world, result):
     other = world.effects(result.order.labels[::-1])
     for score in (effect_scores, edge_counts):
         with pytest.raises(jc.InputError, match="order's labels"):
             score(other, result.order)
-
-
-def test_the_correlation_of_latents_is_that_of_rows(world):
-    result = jc.recover(world.clients(300, seed=2), interventions="hard")
-    fragment = result.fragments[world.views[0].name]
-    truth = world.truth(0)
-    found = latent_correlation(truth, fragment)
-    rng = np.random.default_rng(0)
-    root = np.linalg.cholesky(np.linalg.inv(truth.marginal.precision()))
-    latents = rng.normal(size=(100_000, len(root))) @ root.T
-    read = fragment.transform(latents @ truth.mixing.T)
-    each = [
-        abs(np.corrcoef(read[:, fragment.index(label)], latents[:, i])[0, 1])
-        for i, label in enumerate(truth.labels)
-    ]
-    assert 0.5 < found < 0.9999
-    assert found == pytest.approx(np.mean(each), abs=0.01)
-    lost = fragment.basis.copy()
-    lost[0] = np.nan
-    missing = latent_correlation(truth, replace(fragment, basis=lost))
-    i = truth.labels.index(fragment.labels[0])
-    assert missing == pytest.approx(found - each[i] / len(each), abs=0.01)

@@ -17,7 +17,7 @@ import numpy as np
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.terminal import working
 from jigsaw_crl.pipeline import recover
-from jigsaw_crl.report.contents import relation_no_client_states
+from jigsaw_crl.report.contents import decided_across_clients
 from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
@@ -105,7 +105,7 @@ def run_demo(out: str | Path = "jigsaw-demo", *, force: bool = False) -> Demo:
         _compare("jigsaw", world, result.order),
         _compare("the paper's method", world, paper.order),
     )
-    across = relation_no_client_states(result.order)
+    across = decided_across_clients(result.order)
     folder = result.save(out, force=force)
     return Demo(result, comparison, across, folder, time.perf_counter() - start)
 

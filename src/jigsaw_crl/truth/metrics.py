@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -34,11 +34,14 @@ from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, Verdict
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.evidence.effects import INTERVAL
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.order import PartialOrder
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.truth.simulate.views import TrueEffects, Truth
+
+    Pairs = GlobalOrder | PartialOrder[Any] | Iterable[tuple[Any, Any]]
 
 __all__ = [
     "PROBABILITY_BINS",
@@ -68,23 +71,14 @@ ROUNDING = 1e-8
 PROBABILITY_BINS = (0.01, 0.05, 0.2, 0.8, 0.95, 0.99)
 
 
-class HasPairs(Protocol):
-    """Anything with a method `pairs` that returns (ancestor, descendant) pairs."""
-
-    def pairs(self) -> Iterable[tuple[Any, Any]]: ...
-
-
-Pairs = HasPairs | Iterable[tuple[Any, Any]]
-
-
 def global_f1(true_pairs: Pairs, estimated_pairs: Pairs) -> float:
     """E1: the F1 score of the estimated set of (ancestor, descendant) pairs.
 
     Parameters
     ----------
     true_pairs, estimated_pairs : order or iterable of (ancestor, descendant)
-        Anything with a method `pairs`, or the pairs themselves. Of a `GlobalOrder`, the pairs of
-        its best guess count; from Algorithm 3 all pairs that it states, also those on a cycle.
+        Of a `GlobalOrder`, the pairs of its best guess count; from Algorithm 3 all pairs that it
+        states, also those on a cycle.
 
     Returns
     -------
@@ -108,8 +102,7 @@ def scored_pairs(order: Pairs) -> frozenset[tuple[Any, Any]]:
     """The pairs of an order that E1 scores: see `global_f1`."""
     if isinstance(order, GlobalOrder) and order.mode != "paper":
         order = order.best_guess()
-    held: Any = getattr(order, "pairs", order)
-    return frozenset(held() if callable(held) else held)
+    return frozenset(order.pairs() if hasattr(order, "pairs") else order)
 
 
 class _Counts:
@@ -167,20 +160,17 @@ def verdict_counts(
     >>> jc.metrics.verdict_counts(world.order, jc.recover(world.clients()).order)
     VerdictCounts(pairs=20, ancestors=9, yes=9, wrong_yes=0, no=11, wrong_no=0)
     """
-    known = set(order.labels)
-    counts: Counter[str] = Counter()
+    known, counts = set(order.labels), Counter[str]()
     for a, d in permutations(order.labels if labels is None else labels, 2):
-        is_true = truth.is_ancestor(a, d)
-        verdict = order.verdict(a, d) if a in known and d in known else Verdict.UNDETERMINED
-        yes, no = verdict is Verdict.ANCESTOR, verdict is Verdict.NOT_ANCESTOR
-        counts.update(
-            pairs=1,
-            ancestors=is_true,
-            yes=yes,
-            wrong_yes=yes and not is_true,
-            no=no,
-            wrong_no=no and is_true,
+        verdict = order.verdict(a, d) if {a, d} <= known else Verdict.UNDETERMINED
+        is_true, said = (
+            truth.is_ancestor(a, d),
+            {Verdict.ANCESTOR: "yes", Verdict.NOT_ANCESTOR: "no"},
         )
+        counts.update(pairs=1, ancestors=is_true)
+        if verdict in said:
+            wrong = is_true != (verdict is Verdict.ANCESTOR)
+            counts.update({said[verdict]: 1, f"wrong_{said[verdict]}": wrong})
     return VerdictCounts(**counts)
 
 
@@ -294,13 +284,10 @@ def _mean_over_clients(
     else:
         found = [fragment] if hasattr(fragment, "labels") else list(fragment)
     by_client = {f.client: f for f in found}
-    if not truths:
-        raise InputError("there is no client to score", "Pass at least one truth.")
     missing = [t.client for t in truths if t.client not in by_client]
-    if missing:
-        raise InputError(
-            "there is no fragment of this client", "Pass one fragment per truth.", client=missing[0]
-        )
+    if missing or not truths:
+        named = ", ".join(missing) or "no client"
+        raise InputError(f"{named}: nothing to score", "Pass one fragment per truth.")
     return float(np.mean([score(t, _rows(t, by_client[t.client])) for t in truths]))
 
 
@@ -459,7 +446,7 @@ def effect_scores(truth: TrueEffects, order: GlobalOrder) -> EffectScores:
     known = effects.known & ~np.eye(len(order.labels), dtype=bool)
     by_size = ~(effects.oriented[:, None] & effects.oriented)
     true, estimate = (np.where(by_size, np.abs(x), x) for x in (truth.total, effects.estimate))
-    half = (effects.high - effects.low) / 2 + ROUNDING
+    half = INTERVAL * effects.error + ROUNDING
     covered = np.abs(estimate - true) <= half
     total: FloatArray = np.where(order.verdicts == NO, 0.0, estimate)
     zero = truth.total == 0

@@ -1,7 +1,5 @@
 """Plans: their scenarios and seeds."""
 
-from __future__ import annotations
-
 from math import inf
 
 from jigsaw_crl.truth.experiments.plan import plan_of, printed
@@ -47,11 +45,3 @@ def test_only_picks_a_figure_or_a_table():
     assert keys("tables", "p") == [f"p{p}-K15-q0.6-gaussian" for p in (10, 20, 30, 40)]
     assert keys("tables", "p30-K15-q0.6") == ["p30-K15-q0.6-gaussian"]
     assert len(keys("tables", "p", "K", "q")) == len(keys("tables")) == 10
-
-
-def test_large_clients_try_only_the_largest_candidates_for_tau():
-    plan = plan_of("tables", quick=False)
-    tried = {s.key.removesuffix("-gaussian"): plan.candidates(s) for s in plan.scenarios}
-    assert tried["p20-K15-q0.6"] == plan.grid
-    large = {"p20-K15-q0.7", "p20-K15-q0.8", "p30-K15-q0.6", "p40-K15-q0.6"}
-    assert {key for key, grid in tried.items() if grid == (0.08, 0.09, 0.1)} == large

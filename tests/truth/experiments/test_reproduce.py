@@ -1,7 +1,5 @@
 """The paper's experiments: resumable, the same on any number of workers, and their pages."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.truth.experiments import pages, reproduce
+from jigsaw_crl.truth.experiments import reproduce
 
 from .tiny_plan import numbers, tiny
 
@@ -96,24 +94,6 @@ def test_a_killed_worker_raises_an_input_error():
         reproduce._results(_end_process, [(1,), (2,)], 2, "test")
 
 
-def test_every_method_gets_the_same_data(tmp_path, monkeypatch):
-    seen, paper = [], reproduce.METHODS["paper"]
-
-    def spy(clients, _tau, _budget):
-        seen.append([c.control.covariance.sum() for c in clients])
-        return paper(clients, 0.05, 500)
-
-    monkeypatch.setitem(reproduce.METHODS, "paper", spy)
-    monkeypatch.setitem(reproduce.METHODS, "null-cone", spy)
-    plan = tiny(replicates=1, calibration_runs=0, methods=("paper", "null-cone"), sizes=(1000,))
-    result = reproduce.run_plan(plan, tmp_path)
-    rows = numbers(result)
-    assert [row["method"] for row in rows] == ["paper", "null-cone"] * 2
-    assert seen[-1] == seen[-2]
-    assert rows[0]["e1"] == rows[1]["e1"]
-    assert "null-cone: mean ± s.e. (runs)" in result.page.read_text()
-
-
 # -- pages ----------------------------------------------------------------------------------------
 
 
@@ -142,30 +122,11 @@ def test_tables_show_our_mean_and_the_printed_number(tmp_path):
     assert all(row["tau"] in ("0.05", "0.1") for row in rows if row["n"] != "inf")
 
 
-def test_the_page_is_made_from_the_results_file_alone(finished, tmp_path):
-    made = finished[1]
-    cells = pages.read_results(made.results)
-    again = pages.write_pages(cells, "figures", tmp_path)
-    assert again.results.read_bytes() == made.results.read_bytes()
-    assert again.page.read_bytes() == made.page.read_bytes()
-    fewer = pages.write_pages(cells.drop(index=("A-laplace", 1000)), "figures", tmp_path)
-    assert "| A-laplace | E1 | 10³ | – | – |" in fewer.page.read_text()
-
-
-@pytest.mark.parametrize("text", ["", "{}", "scenario,n,method\n"])
-def test_a_file_of_something_else_is_refused(tmp_path, text):
-    path = tmp_path / "results.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match="not a results file"):
-        pages.read_results(path)
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
         (lambda out: reproduce.run("pictures", out), "nothing to reproduce"),
         (lambda out: reproduce.run("figures", out, methods=("guess",)), "no method 'guess'"),
-        (lambda out: reproduce.run("figures", out, methods=()), "no method is given"),
         (lambda out: reproduce.run("tables", out, only=["A"]), "no part of the tables 'A'"),
     ],
 )

@@ -1,7 +1,5 @@
 """A plan small enough for tests, and what is compared about its results."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from math import inf

@@ -1,7 +1,5 @@
 """Worlds from the paper's settings, at random, or from a given graph."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -39,14 +37,8 @@ def test_named_labels_and_given_weights_are_kept():
     A = np.zeros((3, 3))
     A[1, 0], A[2, 1] = 0.8, -0.7
     names = ["rain", "river", "flood"]
-    world = world_from_graph(
-        A,
-        [["rain", "flood"], ["river", "flood", "rain"]],
-        None,
-        5,
-        names=names,
-        variances=[1, 2, 3],
-    )
+    sets = [["rain", "flood"], ["river", "flood", "rain"]]
+    world = world_from_graph(A, sets, None, 5, names=names)
     assert set(world.labels) == set(names)
     assert world.order.pairs() == {("rain", "river"), ("river", "flood"), ("rain", "flood")}
     assert world.truth(0).marginal.A.sum() == pytest.approx(-0.56)
@@ -71,7 +63,6 @@ def test_named_labels_and_given_weights_are_kept():
         (lambda: world_from_graph(np.zeros((2, 2)), [], None), "node sets"),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0, 1]], [1]), "cannot determine"),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, names=["a"]), "1 element "),
-        (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, variances=[1, 0]), "variances"),
         (lambda: world_from_graph([[0, np.inf], [0, 0]], [[0]], None), "finite"),
     ],
 )

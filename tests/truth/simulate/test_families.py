@@ -1,13 +1,10 @@
 """Graphs of a family have the shape that its name says."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest
 
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.truth.simulate import FAMILIES, random_world
+from jigsaw_crl.truth.simulate import FAMILIES
 
 
 def graph(family, p=20, seed=0):
@@ -68,17 +65,3 @@ def test_layers_have_edges_from_the_layer_before_only():
         depth[node] = above.pop() + 1 if above else 0
     assert sorted(np.bincount(list(depth.values())).tolist()) == [3, 5, 5, 5, 5]
     assert {one.in_degree(node) for node in one if depth[node]} == {1, 2}
-
-
-def test_a_world_has_the_graph_and_the_strength_asked_for():
-    strong, weak = (random_world(10, 2, 0.8, seed=7, graph="tree", strength=s) for s in (1.0, 0.4))
-    assert np.allclose(weak.sem.A, 0.4 * strong.sem.A)
-    assert (strong.sem.A != 0).sum() == 9
-    assert np.abs(strong.sem.A).max() <= 1
-
-
-def test_a_family_that_does_not_exist_is_refused():
-    with pytest.raises(InputError, match="no graph family 'ring'"):
-        random_world(5, 2, 0.8, graph="ring")
-    with pytest.raises(InputError, match="strength"):
-        random_world(5, 2, 0.8, strength=0.0)

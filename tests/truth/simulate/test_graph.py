@@ -1,7 +1,5 @@
 """Mixed graphs, districts and blocks, against networkx and against numbers."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 from hypothesis import given

@@ -17,8 +17,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import readable, write_file, write_text
+from jigsaw_crl.base.files import write_file, write_text
 from jigsaw_crl.truth.experiments.plan import printed, tables
 
 # Decimals in the file: two more than a page shows.
@@ -58,28 +57,12 @@ def summarise(rows: pd.DataFrame) -> Cells:
     return cells.round(DECIMALS)
 
 
-def read_results(path: Path) -> Cells:
-    """Read a file of cells."""
-    try:
-        with readable(path):
-            found = pd.read_csv(path).set_index(PLACE)
-        found[[*NAMES, "date", "replicates"]]  # a KeyError names what is missing
-        return found
-    except (ValueError, KeyError) as error:
-        raise InputError(
-            f"it is not a results file ({type(error).__name__}: {error})",
-            "Pass a results.csv that `jigsaw reproduce` wrote.",
-            path=path,
-        ) from None
-
-
 # -- the page -------------------------------------------------------------------------------------
 
 
 def write_pages(cells: Cells, kind: str, out: Path) -> Pages:
     """Write the file of cells, and from it the page and the pictures."""
     results = write_text(out / "results.csv", cells.to_csv())
-    cells = read_results(results)  # the page shows the rounded numbers of the file
     title = "Figures: E1, E2 and E3 against the sample size"
     drawn = {key: (key, [key]) for key in unique(cells, "scenario")}
     if kind == "tables":

@@ -126,8 +126,6 @@ def run(
     the backend of joblib takes for them. With `quick` it takes minutes, not hours; with
     `force` files in `out` that no earlier run has written are overwritten.
     """
-    if not methods:
-        raise InputError("no method is given", f"Choose from {', '.join(METHODS)}.")
     for method in methods:
         choose(method, METHODS, "method")
     plan = plan_of(kind, quick=quick, methods=tuple(methods), only=only)

@@ -16,7 +16,7 @@ True
 from __future__ import annotations
 
 from jigsaw_crl.truth.simulate.build import random_world, setting, world_from_graph
-from jigsaw_crl.truth.simulate.departures import DEPARTURES, Departure
+from jigsaw_crl.truth.simulate.departures import DEPARTURES
 from jigsaw_crl.truth.simulate.graphs import FAMILIES, SETTINGS
 from jigsaw_crl.truth.simulate.interventions import INTERVENTIONS, Intervention
 from jigsaw_crl.truth.simulate.rows import Batches, Rows
@@ -34,7 +34,6 @@ __all__ = [
     "SYSTEMS",
     "Batches",
     "Change",
-    "Departure",
     "Intervention",
     "Rows",
     "TrueEffects",

@@ -122,8 +122,6 @@ def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> l
     """Each node with probability `coverage`, given that there are at least two."""
     # Rejection sampling takes too long at a tiny coverage, so the number of nodes is drawn first.
     sizes = np.arange(2, n_latent + 1)
-    if coverage >= 1:
-        return list(range(n_latent))
     from scipy.stats import binom  # here because it takes half a second to import
 
     weight = binom.logpmf(sizes, n_latent, coverage)
@@ -208,14 +206,13 @@ def world_from_graph(
     sigma = np.ones(p) if variances is None else np.asarray(variances, dtype=np.float64)
     if sigma.shape != (p,) or not (sigma > 0).all():
         raise InputError("the noise variances do not fit", f"Pass {p} positive numbers.")
-    protocol = Intervention.named(intervention)
     choose(system, SYSTEMS, "system")
     return World(
         SEM(A, sigma, np.zeros(p)),
         tuple(map(str, names)),
         labels,
         tuple(views),
-        protocol,
+        Intervention.named(intervention),
         int(seed),
         system,
     )

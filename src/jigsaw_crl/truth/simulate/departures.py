@@ -1,27 +1,26 @@
 """How rows depart from independent Gaussian draws of one linear system: names, sizes, and where.
 
-A departure has a name, a size and the clients that it concerns. This module says what a departure
-does to the system of a client; `rows` draws the rows.
+A departure is a text: `NAME=SIZE`, or `NAME=SIZExSECOND` for a kind with two numbers, and
+`@CLIENT,CLIENT` behind it if it concerns some clients only. This module says what a departure does
+to the system of a client; `rows` draws the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jigsaw_crl.base.errors import InputError, choose
-from jigsaw_crl.base.text import few
 from jigsaw_crl.truth.simulate.sem import SEM
 
 if TYPE_CHECKING:
     from jigsaw_crl.truth.simulate.world import World
 
 
-@dataclass(frozen=True)
-class DepartureKind:
+class DepartureKind(NamedTuple):
     """What one kind of departure does (its size in capitals), and which sizes it can have.
 
     `second` is its second number unless another is given, 0 if it has none.
@@ -99,77 +98,41 @@ DEPARTURES: dict[str, DepartureKind] = {
     ),
 }
 
+Departures = Mapping[str, tuple[float, float]]
+"""The size and the second number of each departure, by its name."""
 
-@dataclass(frozen=True)
-class Departure:
-    """One departure of the rows from the model.
 
-    Parameters
-    ----------
-    name : str
-        A key of `DEPARTURES`, which says what each does.
-    size : float
-    second : float
-        The second number of the kinds that have two; 0 for the usual one.
-    clients : tuple of str
-        Names of the clients concerned; by default all, or one chosen at random where the kind
-        concerns one site.
+def parsed(texts: Iterable[str]) -> Departures:
+    """Read departures; raises an `InputError` unless each can be, and together with the others.
 
     Examples
     --------
-    >>> import jigsaw_crl as jc
-    >>> print(jc.simulate.Departure("outliers", 0.01, clients=("client-2",)))
-    outliers=0.01x10@client-2
-    >>> world = jc.simulate.setting("A", 0)
-    >>> client = world.client(0, 500, departures=["autocorrelation=0.8", "t-noise=3"])
+    >>> from jigsaw_crl.truth.simulate.departures import parsed
+    >>> parsed(["autocorrelation=0.8", "outliers=0.01x7"])
+    {'autocorrelation': (0.8, 0.0), 'outliers': (0.01, 7.0)}
     """
-
-    name: str
-    size: float
-    second: float = 0.0
-    clients: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        kind = choose(self.name, DEPARTURES, "departure")
-        if not kind.fits(self.size):
-            raise InputError(
-                f"{self.name} cannot have the size {self.size:g}", f"Pass a number {kind.sizes}."
-            )
-        object.__setattr__(self, "clients", tuple(self.clients))
-        if self.second == 0:
-            object.__setattr__(self, "second", kind.second)
-        elif kind.second == 0 or not 0 < self.second < np.inf:
-            raise InputError(
-                f"{self.name} cannot have the second number {self.second:g}",
-                "Pass its size alone." if kind.second == 0 else "Pass a number above 0.",
-            )
-
-    @classmethod
-    def parse(cls, text: Departure | str) -> Departure:
-        """A departure from `NAME=SIZE`, `NAME=SIZExSECOND` or either with `@CLIENT,CLIENT`.
-
-        A `Departure` in place of the text is taken as it is.
-        """
-        if isinstance(text, Departure):
-            return text
-        what, at, where = text.partition("@")
-        name, _, numbers = what.partition("=")
-        choose(name, DEPARTURES, "departure")
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, _, numbers = text.partition("=")
+        kind = choose(name, DEPARTURES, "departure")
         try:
             size, *second = (float(number) for number in numbers.split("x"))
         except ValueError:
             size, second = np.nan, []
-        clients = tuple(filter(None, where.split(",")))
-        if np.isnan(size) or len(second) > 1 or (at and not clients):
+        if not kind.fits(size):
             raise InputError(
                 f"the departure {text!r} cannot be read",
-                f"Write {name}=SIZE, and @CLIENT behind it for one client.",
+                f"Write {name}=SIZE with a number {kind.sizes}.",
             )
-        return cls(name, size, second[0] if second else 0.0, clients)
-
-    def __str__(self) -> str:
-        numbers = f"{self.size:g}" + (f"x{self.second:g}" if self.second else "")
-        return f"{self.name}={numbers}" + (f"@{','.join(self.clients)}" if self.clients else "")
+        if second and not (len(second) == 1 and kind.second and 0 < second[0] < np.inf):
+            one = "one second number above 0" if kind.second else "its size alone"
+            raise InputError(f"the departure {text!r} has a wrong second number", f"Pass {one}.")
+        if name in found:
+            raise InputError(f"{name} is given twice", "Keep one.")
+        found[name] = (size, second[0] if second else kind.second)
+    if {"t-noise", "lognormal-noise"} <= found.keys():
+        raise InputError("noise cannot be both t and lognormal", "Keep one.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -178,54 +141,51 @@ class Site:
     label of that latent, and edges (cause, effect) of the global system that it lacks.
     """
 
-    departures: Mapping[str, Departure]
+    departures: Departures
     means: Mapping[str, str]
     lacks: tuple[tuple[str, str], ...]
 
     def size(self, name: str) -> float | None:
         """The size of a departure; None if it does not concern this client."""
-        return self.departures[name].size if name in self.departures else None
+        return self.departures[name][0] if name in self.departures else None
 
     def world(self, world: World) -> World:
         """The world as this client meets it: its edges and how its interventions act."""
         protocol = world.intervention
         if "off-target" in self.departures:
-            second = self.departures["off-target"]
-            protocol = replace(protocol, off_target=second.size, off_target_strength=second.second)
+            share, strength = self.departures["off-target"]
+            protocol = replace(protocol, off_target=share, off_target_strength=strength)
         if "penetrance" in self.departures:
-            protocol = replace(protocol, penetrance=self.departures["penetrance"].size)
+            protocol = replace(protocol, penetrance=self.departures["penetrance"][0])
         A = world.sem.A.copy()
         for cause, effect in self.lacks:
             A[world.node(effect), world.node(cause)] = 0.0
         return replace(
-            world,
-            sem=SEM(A, world.sem.variances, world.sem.means),
-            intervention=protocol,
+            world, sem=SEM(A, world.sem.variances, world.sem.means), intervention=protocol
         )
 
 
-def site(world: World, k: int, departures: Iterable[Departure | str]) -> Site:
+def site(world: World, k: int, texts: Iterable[str]) -> Site:
     """What departs at client k; raises an `InputError` if the departures do not fit the world."""
-    name, own = world.view(k).name, dict[str, Departure]()
-    known = [view.name for view in world.views]
-    for departure in map(Departure.parse, departures):
-        unknown = [client for client in departure.clients if client not in known]
-        if unknown:
+    name, here, own = world.view(k).name, list[str](), set[str]()
+    for text in texts:
+        what, at, where = text.partition("@")
+        clients = where.split(",") if at else [name]
+        for client in set(clients) - {view.name for view in world.views}:
             raise InputError(
-                f"{departure.name}: there is no client {unknown[0]!r}",
-                f"The clients are {few(known)}.",
+                f"the departure {text!r} names {client!r}, which is no client",
+                f"Write {what}@CLIENT with names of clients.",
             )
-        if name in (departure.clients or _place(world, departure)):
-            if departure.name in own:
-                raise InputError(f"{departure.name} is given twice", "Keep one.", client=name)
-            own[departure.name] = departure
-    if "nonlinear-system" in own and world.system != "linear":
-        raise InputError(f"the system is {world.system} already", "Keep one.", client=name)
-    if {"t-noise", "lognormal-noise"} <= own.keys():
-        raise InputError("noise cannot be both t and lognormal", "Keep one.", client=name)
-    labels, edges = (_chosen(world, k, own.get(kind), kind) for kind in _PARTS)
+        if name in clients:
+            here.append(what)
+            own |= {what.partition("=")[0]} if at else set()
+    given = parsed(here)
+    if "nonlinear-system" in given and world.system != "linear":
+        raise InputError(f"the system is {world.system} already", "Leave out nonlinear-system.")
+    labels = _chosen(world, k, given, "other-label" in own, "other-label", 109, _labels)
+    edges = _chosen(world, k, given, "lacks-edge" in own, "lacks-edge", 110, _edges)
     # The interventions of exchanged labels go round in a circle.
-    return Site(own, dict(zip(labels, labels[1:] + labels[:1], strict=True)), tuple(edges))
+    return Site(given, dict(zip(labels, labels[1:] + labels[:1], strict=True)), tuple(edges))
 
 
 def _labels(world: World, k: int) -> list[Any]:
@@ -239,41 +199,36 @@ def _edges(world: World, k: int) -> list[Any]:
     return [(world.names[j], world.names[i]) for i, j in found if i in own and j in own]
 
 
-# What of a client the departures of one site concern, what it is called, and the number behind the
-# seed of the choice.
-_PARTS: dict[str, tuple[Callable[[World, int], list[Any]], str, int]] = {
-    "other-label": (_labels, "labels", 109),
-    "lacks-edge": (_edges, "edges", 110),
-}
-# The same of the site.
+# Number behind the seed for the choice of the site that a departure concerns.
 _PLACE = 108
 
 
-def _place(world: World, departure: Departure) -> list[str]:
-    """The clients that a departure without named clients concerns."""
-    names = [view.name for view in world.views]
-    if departure.name not in _PARTS:
-        return names
-    possible, *_ = _PARTS[departure.name]
-    able = [k for k in range(world.n_clients) if len(possible(world, k)) >= departure.size]
+def _chosen(
+    world: World,
+    k: int,
+    departures: Departures,
+    named: bool,
+    name: str,
+    stream: int,
+    possible: Callable[[World, int], list[Any]],
+) -> list[Any]:
+    """The labels or edges of client k that a departure of one site chooses at random.
+
+    None unless this client is that site: the one that was named, or one at random. `stream` is
+    the number behind the seed.
+    """
+    if name not in departures:
+        return []
+    count = int(departures[name][0])
+    asked = [k] if named else range(world.n_clients)
+    able = [i for i in asked if len(possible(world, i)) >= count]
     if not able:
         raise InputError(
-            f"{departure} is possible at no client", "Choose a smaller number or another world."
+            f"{name}={count} is possible at no client",
+            "Choose a smaller number or another world.",
         )
-    return [names[int(np.random.default_rng([world.seed, _PLACE]).choice(able))]]
-
-
-def _chosen(world: World, k: int, departure: Departure | None, kind: str) -> list[Any]:
-    """As many labels or edges of a client, at random, as a departure asks for."""
-    if departure is None:
+    if k != int(np.random.default_rng([world.seed, _PLACE]).choice(able)):
         return []
-    every, what, stream = _PARTS[kind]
-    possible, count = every(world, k), int(departure.size)
-    if count > len(possible):
-        raise InputError(
-            f"{count} {what} are asked for, and it has {len(possible)}",
-            "Choose a smaller number.",
-            client=world.view(k).name,
-        )
+    every = possible(world, k)
     rng = np.random.default_rng([world.seed, stream, k])
-    return [possible[i] for i in rng.choice(len(possible), size=count, replace=False)]
+    return [every[i] for i in rng.choice(len(every), size=count, replace=False)]

@@ -15,7 +15,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.truth.simulate.departures import Departure, Site, site
+from jigsaw_crl.truth.simulate.departures import Site, site
 from jigsaw_crl.truth.simulate.sampling import Noise, rows_from_noise, standard_noise
 from jigsaw_crl.truth.simulate.systems import bent, saturated
 
@@ -134,10 +134,6 @@ class Rows:
             found["batch"] = self._by_regime(self.batch)
         return found
 
-    def subjects(self) -> dict[str, Any] | None:
-        """The subject of each row, by regime; None if there are no subjects."""
-        return None if self.subject is None else self._by_regime(self.subject)
-
     def to_client(self) -> Client:
         """The client, as the learner gets it; subjects are not passed on."""
         return Client.from_samples(self.client, n_latent=self.n_latent, **self.arguments())
@@ -158,7 +154,7 @@ def draw_rows(
     seed: int,
     *,
     doses: int = 1,
-    departures: Iterable[Departure | str] = (),
+    departures: Iterable[str] = (),
     batches: Batches | None = None,
 ) -> Rows:
     """Rows of client k; `sizes` has the number of rows of the control and of each label."""
@@ -181,9 +177,8 @@ def draw_rows(
         law = local.regime(k, label, dose, system=system)
         E = _noise(here, sizes[regime], world.n_latent, noise, rng)
         if "subjects" in here.departures:
-            E, codes = _with_subjects(
-                E, here.departures["subjects"], stream("subjects", len(subjects))
-            )
+            rng_subjects = stream("subjects", len(subjects))
+            E, codes = _with_subjects(E, *here.departures["subjects"], rng_subjects)
             subjects.append(np.array([f"{regime}-{dose + 1}-{code + 1}" for code in codes]))
         tables.append(rows_from_noise(law, E, rng))
     rngs = {name: stream(name) for name in _SENSORS}
@@ -225,14 +220,13 @@ def _noise(here: Site, n: int, p: int, noise: Noise, rng: np.random.Generator) -
 
 
 def _with_subjects(
-    E: FloatArray, departure: Departure, rng: np.random.Generator
+    E: FloatArray, r: float, size: float, rng: np.random.Generator
 ) -> tuple[FloatArray, AnyArray]:
     """`√r u + √(1 − r) e`, u the same in all rows of a subject; and the subject of each row.
 
-    Rows of a subject are scattered over the table.
+    A subject has `size` rows, scattered over the table.
     """
-    r, n = departure.size, len(E)
-    codes = rng.permutation(np.arange(n) // max(round(departure.second), 1))
+    codes = rng.permutation(np.arange(len(E)) // max(round(size), 1))
     u = rng.standard_normal((int(codes.max()) + 1, E.shape[1]))
     return np.sqrt(r) * u[codes] + np.sqrt(1 - r) * E, codes
 
@@ -251,12 +245,12 @@ def _sensed(
     clean, m = float(np.mean(np.var(tables[0], axis=0))), tables[0].shape[1]
     for name in ("sensor-noise", "uneven-sensors"):
         if name in here.departures:
-            rng, departure = rngs[name], here.departures[name]
+            rng, (size, mean) = rngs[name], here.departures[name]
             # The noise variance of each sensor, as a share of the features' mean variance.
-            shares = np.full(m, departure.size)
+            shares = np.full(m, size)
             if name == "uneven-sensors":
-                uneven = departure.size ** rng.permutation(np.linspace(0, 1, m))
-                shares = departure.second * uneven / uneven.mean()
+                uneven = size ** rng.permutation(np.linspace(0, 1, m))
+                shares = mean * uneven / uneven.mean()
             tables = [x + np.sqrt(clean * shares) * rng.standard_normal(x.shape) for x in tables]
     return tables
 
@@ -265,9 +259,9 @@ def _recorded(
     here: Site, tables: list[FloatArray], rngs: Mapping[str, np.random.Generator]
 ) -> list[FloatArray]:
     """Rows as they stand in the table: outliers, missing cells."""
-    share, missing = here.size("outliers"), here.size("missing")
-    if share is not None:
-        factor, rng = here.departures["outliers"].second, rngs["outliers"]
+    missing = here.size("missing")
+    if "outliers" in here.departures:
+        (share, factor), rng = here.departures["outliers"], rngs["outliers"]
         tables = [np.where(rng.random((len(x), 1)) < share, factor * x, x) for x in tables]
     if missing is not None:
         rng = rngs["missing"]

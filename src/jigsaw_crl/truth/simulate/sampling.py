@@ -49,10 +49,8 @@ class Regime:
     ) -> Regime:
         """The law of the client that accesses `nodes`; the system is linear if it is None."""
         effects = sem.total_effects()[nodes]
-        found = cls(mixing, effects, sem.variances, sem.means)
-        if system is None:
-            return found
-        return replace(found, latents=lambda E: system.latents(sem.A, E)[:, nodes])
+        latents = None if system is None else lambda E: system.latents(sem.A, E)[:, nodes]
+        return cls(mixing, effects, sem.variances, sem.means, latents=latents)
 
     def latent_moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of Z_k."""

@@ -58,10 +58,6 @@ class SEM(ReadOnlyArrays):
         effects = self.total_effects()
         return np.asarray((effects * self.variances) @ effects.T, dtype=np.float64)
 
-    def mean(self) -> FloatArray:
-        """`E Z`."""
-        return np.asarray(self.total_effects() @ self.means, dtype=np.float64)
-
     def marginal(self, observed: IntArray) -> Marginal:
         """The system of a client that accesses the nodes O and not the nodes M.
 

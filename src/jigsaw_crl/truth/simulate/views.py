@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.base.order import PartialOrder, strongly_connected
+from jigsaw_crl.baseline.literal import block_rq
 from jigsaw_crl.truth.simulate.graphs import blocks_of, induced_graph
 from jigsaw_crl.truth.simulate.sem import SEM, Marginal
 
@@ -82,7 +82,10 @@ def true_view(sem: SEM, names: tuple[str, ...], view: View) -> Truth:
         return tuple(frozenset(labels[i] for i in group) for group in groups)
 
     H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
-    R, Q = block_rq(H, blocks, order)
+    # Ancestors first: in a closed order an ancestor has strictly fewer ancestors.
+    first = np.argsort(order.sum(axis=0), kind="stable").tolist()
+    above = [[i for a in np.flatnonzero(order[:, b]).tolist() for i in blocks[a]] for b in first]
+    R, Q = block_rq(H, [blocks[b] for b in first], above)
     edges = [(labels[j], labels[i]) for i, j in np.argwhere(graph.directed)]
     spouses = [frozenset((labels[i], labels[j])) for i, j in np.argwhere(graph.bidirected)]
     return Truth(
@@ -100,41 +103,6 @@ def true_view(sem: SEM, names: tuple[str, ...], view: View) -> Truth:
         Q=Q,
         marginal=sem.marginal(view.nodes),
     )
-
-
-def block_rq(
-    H: FloatArray, blocks: Sequence[Sequence[int]], order: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Algorithm 4 of the paper: factor `H = R Q` along a closed order of blocks of rows.
-
-    R is zero outside a block's own columns and those of its ancestor blocks; the rows of Q have
-    unit norm, and a block's rows are orthogonal to those of its ancestor blocks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from jigsaw_crl.truth.simulate.views import block_rq
-    >>> H = np.array([[3.0, 4.0], [0.0, 2.0]])
-    >>> R, Q = block_rq(H, [[0], [1]], np.array([[False, False], [True, False]]))
-    >>> Q.tolist(), R.tolist()
-    ([[1.0, 0.0], [0.0, 1.0]], [[3.0, 4.0], [0.0, 2.0]])
-    """
-    R = np.zeros((len(H), len(H)))
-    Q = np.zeros_like(H)
-    # Ancestors first: in a closed order an ancestor has strictly fewer ancestors.
-    for block in np.argsort(order.sum(axis=0), kind="stable").tolist():
-        own = list(blocks[block])
-        above = [i for a in np.flatnonzero(order[:, block]).tolist() for i in blocks[a]]
-        rows = H[own]
-        if above:
-            basis, _ = np.linalg.qr(Q[above].T)
-            # Twice, because one projection leaves rounding of the size of what it removed.
-            for _ in range(2):
-                rows = rows - (rows @ basis) @ basis.T
-        Q[own] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        span = own + above
-        R[np.ix_(own, span)] = np.linalg.lstsq(Q[span].T, H[own].T, rcond=None)[0].T
-    return R, Q
 
 
 @dataclass(frozen=True, eq=False)

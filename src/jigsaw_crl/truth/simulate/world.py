@@ -15,7 +15,6 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import CONTROL, Client
 from jigsaw_crl.moments.regime import Moments
-from jigsaw_crl.truth.simulate.departures import Departure
 from jigsaw_crl.truth.simulate.graphs import induced_graph
 from jigsaw_crl.truth.simulate.interventions import Intervention
 from jigsaw_crl.truth.simulate.rows import Batches, Rows, draw_rows
@@ -161,7 +160,7 @@ class World:
         labels: Iterable[str] | None = None,
         doses: int = 1,
         batches: Batches | None = None,
-        departures: Iterable[Departure | str] = (),
+        departures: Iterable[str] = (),
     ) -> Client:
         """The data of client k, as the learner gets them.
 
@@ -182,8 +181,9 @@ class World:
         batches : Batches, optional
             Batches of rows whose means are offset; not for exact moments. Rows are then drawn and
             summed.
-        departures : iterable of Departure or str, optional
-            Departures from the model, such as "autocorrelation=0.8"; likewise.
+        departures : iterable of str, optional
+            Departures from the model, `NAME=SIZE` or `NAME=SIZExSECOND`, such as
+            "autocorrelation=0.8" (`DEPARTURES` says what each does); likewise.
         """
         departures = tuple(departures)
         if departures or batches or self.system != "linear":
@@ -191,19 +191,16 @@ class World:
             rows = self.sample(k, n_samples, noise, seed, departures=departures, **given)
             return rows.to_client()
         view, family = self.view(k), choose(noise, NOISES, "noise family")
-        chosen = self._chosen(k, labels)
-        sizes = self._sizes(k, n_samples, chosen, doses)
+        sizes = self._sizes(k, n_samples, labels, doses)
         root = np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k])
-        streams = iter(root.spawn(1 + len(chosen) * doses))
+        streams = iter(root.spawn(1 + (len(sizes) - 1) * doses))
 
-        def moments(label: str | None, dose: int = 0) -> Moments:
-            regime, n = self.regime(k, label, dose), sizes[label or CONTROL]
-            rng = np.random.default_rng(next(streams))
+        def moments(label: str | None, n: int | None, dose: int = 0) -> Moments:
+            regime, rng = self.regime(k, label, dose), np.random.default_rng(next(streams))
             return population(regime) if n is None else sample_moments(regime, n, family, rng)
 
-        control = moments(None)
-        regimes = {label: [moments(label, dose) for dose in range(doses)] for label in chosen}
-        own = len(view.nodes)
+        control, own = moments(None, sizes.pop(CONTROL)), len(view.nodes)
+        regimes = {x: [moments(x, n, dose) for dose in range(doses)] for x, n in sizes.items()}
         return Client.from_moments(view.name, control=control, interventions=regimes, n_latent=own)
 
     def clients(
@@ -222,11 +219,11 @@ class World:
         labels: Iterable[str] | None = None,
         doses: int = 1,
         batches: Batches | None = None,
-        departures: Iterable[Departure | str] = (),
+        departures: Iterable[str] = (),
     ) -> Rows:
         """The rows of client k, with their batches and subjects; parameters as for `client`."""
         family = choose(noise, NOISES, "noise family")
-        sizes = self._sizes(k, n_samples, self._chosen(k, labels), doses)
+        sizes = self._sizes(k, n_samples, labels, doses)
         known = {regime: n for regime, n in sizes.items() if n is not None}
         if len(known) < len(sizes):
             what = "exact moments have no rows"
@@ -243,32 +240,28 @@ class World:
         regimes = self.sample(k, n, noise, seed).regimes
         return regimes.pop(CONTROL), regimes
 
-    def _chosen(self, k: int, labels: Iterable[str] | None) -> list[str]:
-        own = [self.names[node] for node in self.view(k).nodes]
-        if labels is None:
-            return own
-        asked = set(labels)
+    def _sizes(
+        self, k: int, n_samples: SampleSizes, labels: Iterable[str] | None, doses: int
+    ) -> dict[str, int | None]:
+        """The number of rows of the control and of each label that is intervened on."""
+        view = self.view(k)
+        own = [self.names[node] for node in view.nodes]
+        asked = set(own if labels is None else labels)
         if not asked or not asked <= set(own):
             raise InputError(
                 f"{', '.join(sorted(asked - set(own))) or 'no label'} cannot be intervened on",
                 f"This client accesses {', '.join(sorted(own))}.",
-                client=self.view(k).name,
+                client=view.name,
             )
-        return [label for label in own if label in asked]
-
-    def _sizes(
-        self, k: int, n_samples: SampleSizes, labels: list[str], doses: int
-    ) -> dict[str, int | None]:
         if doses < 1:
             raise InputError(f"doses is {doses}", "Apply every label at least once.")
-        view, sizes = self.view(k), dict[str, int | None]()
-        for regime in (CONTROL, *labels):
-            n = n_samples.get(regime, -1) if isinstance(n_samples, Mapping) else n_samples
-            least = len(view.nodes) + 1 if regime == CONTROL else 2
+        sizes = dict[str, int | None]()
+        for regime in (CONTROL, *(label for label in own if label in asked)):
+            n = n_samples.get(regime, 0) if isinstance(n_samples, Mapping) else n_samples
+            least = len(own) + 1 if regime == CONTROL else 2
             if n is not None and n < least:
-                what = "the sample size is missing" if n == -1 else f"{n} rows are too few"
                 raise InputError(
-                    what,
+                    f"{n} rows are too few",
                     f"Give it at least {least} rows: the control needs one more than the client "
                     "has latents, every other regime two.",
                     client=view.name,
