@@ -1,25 +1,32 @@
 """Liars that have read the code: how many false verdicts they win, and on how many witnesses.
 
-    python benchmarks/adaptive.py --worlds 3
+    python benchmarks/adaptive.py --worlds 1 --sites 10 --liars 1 2
+    python benchmarks/pages.py run --only adaptive
 
 Each liar tells the truth but for pairs that it shares with the other liars. They know what the
 honest sites say, sort the pairs by how little that is, claim the opposite of the truth at the
 largest size, and keep the number of pairs that wins most false verdicts; then they try, pair by
 pair, to leave one out or take one more, and then each of the other fields of a fragment (`FIELDS`).
-Every trial is an assembly of the study, `--tries` of them and one for each field.
+Every trial is an assembly of the study, `TRIES` of them and one for each field.
 A false verdict is *above its number* if it rests on more sites than lie; of pairs that were lied
-about, and of others, where honest evidence is wrong. Without liars, the table has E1 and the share
-of pairs decided with and without the policy of federations.
+about, and of others, where honest evidence is wrong. Without liars, a table has E1 and the share
+of pairs decided with and without the policy of federations. The second line makes the tables of
+docs/attacks.md. Each finished world is one line of JSON in a file, and what this code has measured
+is not measured again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-from reporting import header, mean_and_error, options, row, share
+from records import Record, Table, by_cell, run
+from reporting import markdown, options
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
@@ -28,29 +35,80 @@ from jigsaw_crl.fragment.fragment import Fragment
 # First seed of each family. No test or other benchmark uses seeds in these ranges.
 SEEDS = {"choose": 8_300_000, "judge": 8_400_000}
 LOUD = 1000.0
+# Assemblies that look for pairs to lie about.
+TRIES = 10
+POLICIES = ("none", "fifth", "above")
 Field = Callable[[Fragment], Fragment]
 
 
-def main() -> None:
-    parser = options(__doc__, worlds=3, seeds="judge")
-    parser.add_argument("--kind", nargs="*", default=["paper", "hard"])
-    parser.add_argument("--sites", nargs="*", type=int, default=[10, 15])
-    parser.add_argument("--liars", nargs="*", type=int, default=[1, 2, 3])
-    parser.add_argument("--tries", type=int, default=10)
-    given = parser.parse_args()
-    seeds = [SEEDS[given.seeds] + number for number in range(given.worlds)]
-    for kind in given.kind:
-        for sites in given.sites:
-            studies = [study(kind, sites, seed) for seed in seeds]
-            honest(kind, sites, studies)
-            above = ("above their number, lied about", "others above", "false of honest sites")
-            header("liars", "policy", "false", *above)
-            for liars in given.liars:
-                for policy in (None, "fifth", liars + 1):
-                    found = [attacked(*one, liars, policy, given.tries) for one in studies]
-                    row(liars, policy or "none", *np.sum(found, axis=0).tolist())
+@dataclass(frozen=True)
+class Cell:
+    """One kind of study, how many of its sites lie, and the policy; liars + 1 for "above"."""
+
+    kind: str = "paper"
+    sites: int = 15
+    liars: int = 0
+    policy: str = "none"
+
+    @property
+    def witnesses(self) -> int | Literal["fifth"] | None:
+        """The policy as `assemble` takes it."""
+        if self.policy == "above":
+            return self.liars + 1
+        return "fifth" if self.policy == "fifth" else None
 
 
+def run_world(cell: Cell, family: str, number: int) -> Record:
+    """The best attack found in one study, or the verdicts without liars."""
+    world, fragments = study(cell.kind, cell.sites, SEEDS[family] + number)
+    record: Record = {"cell": asdict(cell), "seeds": family, "world": number}
+    if cell.liars:
+        counts = attacked(world, fragments, cell.liars, cell.witnesses, TRIES)
+        return record | {"counts": counts}
+    order = jc.assemble(fragments, witnesses=cell.witnesses)
+    return record | {
+        "E1": float(jc.metrics.global_f1(world.order, order)),
+        "decided": int((order.verdicts != OPEN).sum()) - len(order.labels),
+        "pairs": len(order.labels) * (len(order.labels) - 1),
+        "wrong": int(false(world, order).sum()),
+    }
+
+
+def name_of(cell: Cell) -> str:
+    """The study of a cell."""
+    return f"{cell.sites} clients{', hard' if cell.kind == 'hard' else ''}"
+
+
+def attack_table(records: list[Record]) -> str:
+    """False verdicts, and those above their number, a row for each number of liars."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for cell, found in by_cell(Cell, records).items():
+        wrong, lied, others, honest = np.sum([r["counts"] for r in found], axis=0).tolist()
+        own = rows.setdefault((name_of(cell), cell.liars), {})
+        # The sites that a verdict rests on are looked for up to a fifth, or up to the policy.
+        known = cell.policy == "above" or cell.liars <= -(-cell.sites // 5)
+        above = f"{lied}+{others}" if known else "–"
+        own |= {cell.policy: f"{wrong} ({honest})", f"{cell.policy} above": above}
+    columns = ("fifth", "fifth above", "above", "above above")
+    more = "above their number"
+    titles = ("default", more, "`witnesses` = liars + 1", more)
+    lines = [(*name, *(own.get(x, "–") for x in columns)) for name, own in rows.items()]
+    return markdown(("study", "liars", *titles), lines)
+
+
+def price_table(records: list[Record]) -> str:
+    """Honest studies, without and with the policy of federations: E1, share decided, wrong."""
+    rows: dict[str, dict[str, str]] = {}
+    for cell, found in by_cell(Cell, records).items():
+        decided, pairs, wrong = (sum(r[x] for r in found) for x in ("decided", "pairs", "wrong"))
+        e1 = np.mean([r["E1"] for r in found])
+        own = rows.setdefault(name_of(cell), {})
+        own[cell.policy] = f"{e1:.3f}, {decided / pairs:.2f}, {wrong}"
+    lines = [(name, own.get("none", "–"), own.get("fifth", "–")) for name, own in rows.items()]
+    return markdown(("study", "no policy: E1, decided, wrong", "default"), lines)
+
+
+@lru_cache(maxsize=16)
 def study(kind: str, sites: int, seed: int) -> tuple[jc.simulate.World, list[Fragment]]:
     """A world of 15 labels, and the fragments of its sites."""
     protocol = jc.simulate.Intervention(kind, shift=1.0) if kind == "hard" else kind
@@ -59,20 +117,6 @@ def study(kind: str, sites: int, seed: int) -> tuple[jc.simulate.World, list[Fra
     if kind == "hard":
         clients = [client.with_interventions("hard") for client in clients]
     return world, [jc.recover_fragment(client) for client in clients]
-
-
-def honest(kind: str, sites: int, studies: Sequence[Any]) -> None:
-    header(f"{kind}, {sites} sites", "E1", "decided", "wrong")
-    for policy in (None, "fifth"):
-        orders = [(world, jc.assemble(f, witnesses=policy)) for world, f in studies]
-        decided = sum(int((o.verdicts != OPEN).sum()) - len(o.labels) for _, o in orders)
-        pairs = sum(len(o.labels) * (len(o.labels) - 1) for _, o in orders)
-        row(
-            policy or "none",
-            mean_and_error([float(jc.metrics.global_f1(w.order, o)) for w, o in orders]),
-            share(decided, pairs),
-            sum(int(false(w, o).sum()) for w, o in orders),
-        )
 
 
 def false(world: jc.simulate.World, order: jc.GlobalOrder) -> np.ndarray:
@@ -85,7 +129,7 @@ def false(world: jc.simulate.World, order: jc.GlobalOrder) -> np.ndarray:
 
 def attacked(
     world: jc.simulate.World, fragments: list[Fragment], liars: int, policy: Any, tries: int
-) -> tuple[int, int, int, int]:
+) -> list[int]:
     """False verdicts of the best attack found; of these, those that rest on more than the liars."""
     others = jc.assemble(fragments[liars:], witnesses=policy)
     shared = sorted(set.intersection(*(set(f.labels) for f in fragments[:liars])))
@@ -122,8 +166,7 @@ def attacked(
     for pair in chosen:
         lied[best.indices(*pair)] = True
     counts = (wrong, above & lied, above & ~lied, false(world, others))
-    a, b, c, d = (int(one.sum()) for one in counts)
-    return a, b, c, d
+    return [int(one.sum()) for one in counts]
 
 
 def thin(order: jc.GlobalOrder, pair: tuple[str, str]) -> float:
@@ -194,6 +237,45 @@ FIELDS: tuple[Field, ...] = (
     no_districts,
     no_shares,
 )
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def cells_of(
+    kinds: Sequence[str], sites: Sequence[int], liars: Sequence[int], policies: Sequence[str]
+) -> list[Cell]:
+    """Every combination."""
+    return [Cell(*chosen) for chosen in product(kinds, sites, liars, policies)]
+
+
+PLACES = (("paper", "hard"), (10, 15))
+PUBLISHED = (
+    Table(
+        "attacks: adaptive",
+        "docs/attacks.md",
+        tuple((cell, 2) for cell in cells_of(*PLACES, (1, 2, 3), ("fifth", "above"))),
+        attack_table,
+    ),
+    Table(
+        "attacks: price",
+        "docs/attacks.md",
+        tuple((cell, 8) for cell in cells_of(*PLACES, (0,), ("none", "fifth"))),
+        price_table,
+    ),
+)
+
+
+def main() -> None:
+    parser = options(__doc__, worlds=2, seeds="choose", jobs=1)
+    parser.add_argument("--kind", nargs="*", default=["paper", "hard"])
+    parser.add_argument("--sites", nargs="*", type=int, default=[10, 15])
+    parser.add_argument("--liars", nargs="*", type=int, default=[1, 2, 3])
+    parser.add_argument("--out", type=Path, default=Path("build/adaptive.jsonl"))
+    given = parser.parse_args()
+    cells = cells_of(given.kind, given.sites, given.liars, POLICIES)
+    tasks = [(cell, given.worlds) for cell in cells]
+    print(attack_table(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
 
 
 if __name__ == "__main__":

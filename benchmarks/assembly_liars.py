@@ -1,6 +1,7 @@
 """Sites that lie about their evidence: E1 beside the honest study, and the verdicts they turn.
 
-    python benchmarks/assembly_liars.py --worlds 6 --out build/liars.jsonl
+    python benchmarks/assembly_liars.py --worlds 2
+    python benchmarks/pages.py run --only assembly_liars
 
 A share of the sites sends evidence that was chosen to mislead, knowing what the honest sites say:
 
@@ -14,9 +15,9 @@ A share of the sites sends evidence that was chosen to mislead, knowing what the
 
 A verdict is *turned* if it is the opposite of the honest study's. A turned verdict is *noted* if it
 is listed in `contested` or `rests_on`, or if the result says that the sites disagree. The last two
-columns are about liars and honest sites with a weight below one half. Each finished world is one
-line of JSON in the file `--out`, and is not computed again: choose another file after a change of
-the code.
+columns are about liars and honest sites with a weight below one half. The second line makes the
+table of docs/attacks.md. Each finished world is one line of JSON in a file, and what this code has
+measured is not measured again.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from records import Record, by_cell, run
-from reporting import header, mean_and_error, options, row, share
+from records import Record, Table, by_cell, run
+from reporting import markdown, options
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.verdict import OPEN
@@ -52,34 +53,33 @@ class Cell:
     latent: int = 20
 
 
-def main() -> None:
-    parser = options(__doc__, worlds=6, seeds="judge", jobs=1)
-    parser.add_argument("--kind", nargs="*", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--share", nargs="*", type=float, default=[0.2, 0.3])
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    cells = [Cell("honest")] + [Cell(kind, part) for part in given.share for kind in given.kind]
-    tasks = [(cell, given.worlds) for cell in cells]
-    records = run(Cell, measure, tasks, given.seeds, given.jobs, given.out)
+def cells_of(shares: Sequence[float], kinds: Sequence[str]) -> list[Cell]:
+    """The honest study, and those with liars."""
+    return [Cell("honest"), *(Cell(kind, part) for part in shares for kind in kinds)]
+
+
+def liar_table(records: list[Record]) -> str:
+    """One row a cell."""
     groups = by_cell(Cell, records)
     e1 = {r["world"]: r["e1"] for r in groups[Cell("honest")]}
-    header("liars", "E1", "against honest", "turned", "not noted", "liars named", "honest named")
+    rows = []
     for cell, found in groups.items():
-        row(
-            f"{cell.share:.0%} {cell.kind}" if cell.share else cell.kind,
-            mean_and_error([r["e1"] for r in found]),
-            mean_and_error([r["e1"] - e1[r["world"]] for r in found]),
-            sum(r["turned"] for r in found),
-            sum(r["turned"] - r["noted"] for r in found),
-            share(sum(r["named"] for r in found), sum(r["liars"] for r in found)),
-            share(
-                sum(r["accused"] for r in found),
-                sum(cell.clients - r["liars"] for r in found),
-            ),
+        named, liars, accused = (sum(r[x] for r in found) for x in ("named", "liars", "accused"))
+        rows.append(
+            (
+                f"{cell.share:.0%} {cell.kind}" if cell.share else cell.kind,
+                f"{np.mean([r['e1'] - e1[r['world']] for r in found]):+.3f}",
+                sum(r["turned"] for r in found),
+                sum(r["turned"] - r["noted"] for r in found),
+                f"{named}/{liars}",
+                f"{accused}/{sum(cell.clients - r['liars'] for r in found)}",
+            )
         )
+    verdicts = ("change of E1", "turned", "not noted")
+    return markdown(("liars", *verdicts, "liars named", "honest named"), rows)
 
 
-def measure(cell: Cell, family: str, number: int) -> Record:
+def run_world(cell: Cell, family: str, number: int) -> Record:
     """One study with liars beside the same study without."""
     seed = SEEDS[family] + number
     world, fragments, honest = study(cell.latent, cell.clients, cell.n, seed)
@@ -93,11 +93,9 @@ def measure(cell: Cell, family: str, number: int) -> Record:
     turned &= honest.verdicts != OPEN
     names = [(order.labels[a], order.labels[d]) for a, d in np.argwhere(turned).tolist()]
     # What rests on one site takes long to find.
-    noted = [order.disagreement or x in order.contested or x in order.rests_on for x in names]
+    noted = [order.use.disagreement or x in order.contested or x in order.rests_on for x in names]
     culprits = {fragments[k].client for k in liars}
-    # Trusted little, or some of its labels set aside: either way the result names the site.
     little = {name for name, weight in order.client_weights.items() if weight < 0.5}
-    little |= {client for client, _ in order.use.silent}
     return {
         "cell": asdict(cell),
         "seeds": family,
@@ -105,7 +103,7 @@ def measure(cell: Cell, family: str, number: int) -> Record:
         "e1": float(jc.metrics.global_f1(world.order, order)),
         "turned": len(names),
         "noted": sum(noted),
-        "disagreement": bool(order.disagreement),
+        "disagreement": bool(order.use.disagreement),
         "liars": len(culprits),
         "named": len(little & culprits),
         "accused": len(little - culprits),
@@ -190,6 +188,20 @@ def with_ancestor(fragment: Fragment, ancestor: np.ndarray) -> Fragment:
     """The fragment with other factors of ancestry."""
     assert fragment.bayes is not None
     return replace(fragment, bayes=replace(fragment.bayes, ancestor=ancestor))
+
+
+PAGE = tuple((cell, 6) for cell in cells_of((0.2,), KINDS))
+PUBLISHED = (Table("attacks: liars", "docs/attacks.md", PAGE, liar_table),)
+
+
+def main() -> None:
+    parser = options(__doc__, worlds=6, seeds="choose", jobs=1)
+    parser.add_argument("--kind", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--share", nargs="*", type=float, default=[0.2, 0.3])
+    parser.add_argument("--out", type=Path, default=Path("build/liars.jsonl"))
+    given = parser.parse_args()
+    tasks = [(cell, given.worlds) for cell in cells_of(given.share, given.kind)]
+    print(liar_table(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
 
 
 if __name__ == "__main__":

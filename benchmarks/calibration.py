@@ -11,11 +11,12 @@ takes several values, and a cell is one combination of them. Worlds of `--seeds 
 choosing constants, those of `--seeds judge` for judging them; no world is in both. Each finished
 world is one line of JSON in the file `--out`; what this code has measured is not measured again.
 
-The first table holds E1 (mean and standard error over worlds), the share of ordered pairs with a
-verdict, and the "yes" and "no" that are wrong. A "no" comes with a bound: the size of effect that
+The first table holds E1 (mean over worlds), the share of ordered pairs with a verdict, and the
+"yes" and "no" that are wrong. A "no" comes with a bound: the size of effect that
 it excludes. Wrong "no" are counted twice, all of them and those whose true effect is larger than
-the bound. The second table has, for each bin of stated probability, the share of pairs that are
-true beside the mean stated probability.
+the bound. A line below it names the world with the largest share of wrong "yes", and the findings.
+The second table has, for each bin of stated probability, the share of pairs that are true beside
+the mean stated probability.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any, Literal
 
 import numpy as np
 from records import Record, Table, by_cell, cell_name, run
-from reporting import markdown, mean_and_error, options
+from reporting import markdown, options
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -125,22 +126,25 @@ class Cell:
 # Without and with a shift of the mean.
 BOTH: tuple[dict[str, Any], ...] = ({"kind": "paper"}, {"kind": "hard", "shift": 1.0})
 FAMILIES = ("sparse", "dense", "chain", "tree", "mid-hub", "root-hub", "layered")
+# Fields that `pooled_table` pools, or shows in columns of their own or in the words of the page.
+POOLED = ("n", "latent", "coverage", "sensor_noise", "shift")
 # The cells of docs/calibration.md, by section.
+KINDS, FAMILIES_OF = "Kinds of interventions", "Families of graphs"
 PAGE = {
-    "Kinds of interventions": [
+    KINDS: [
         *(Cell(k, s) for k in ("paper", "hard", "mild", "shrink") for s in (0.0, 0.3, 1.0, 3.0)),
         Cell("hard", 2.0, strength=0.4),
         Cell("hard", 2.0, n=1_000),
     ],
-    "One client": [
+    "Clients, rows, noise": [
         *(Cell(**x, clients=1, coverage=1.0) for x in BOTH),
         Cell("knock-down", n=100_000, clients=1, latent=10, coverage=1.0),
         *(Cell("hard", 2.0, 500, clients=1, latent=p, coverage=1.0) for p in (30, 60)),
+        *(Cell(**x, clients=5) for x in BOTH),
+        *(Cell(**x, n=n) for x in BOTH for n in (100, 300, 1_000, 100_000)),
+        *(Cell(**x, noise="laplace") for x in BOTH),
     ],
-    "Five clients": [Cell(**x, clients=5) for x in BOTH],
-    "Number of rows": [Cell(**x, n=n) for x in BOTH for n in (100, 300, 1_000, 100_000)],
-    "Laplace noise": [Cell(**x, noise="laplace") for x in BOTH],
-    "Families of graphs": [Cell(n=n, graph=g) for n in (1_000, 10_000) for g in FAMILIES],
+    FAMILIES_OF: [Cell(n=n, graph=g) for n in (1_000, 10_000) for g in FAMILIES],
 }
 WORLDS = 12
 
@@ -166,7 +170,8 @@ def true_shares(world: jc.simulate.World) -> dict[tuple[str, str], float]:
 def above_bound(world: jc.simulate.World, order: jc.GlobalOrder) -> int:
     """How many wrong "no" have a true effect above their bound.
 
-    A "no" without a bound, and an effect that no client shows, count as above.
+    Each is compared in the unit of its bound: as a total effect in standard deviations, or as a
+    share of a change. A "no" without a bound, and an effect that no client shows, count as above.
     """
     wrong = [
         (a, d)
@@ -175,8 +180,15 @@ def above_bound(world: jc.simulate.World, order: jc.GlobalOrder) -> int:
     ]
     if not wrong:
         return 0
-    shares = true_shares(world)
-    return sum(not shares.get(pair, np.inf) <= order.bound(*pair) for pair in wrong)
+    shares, effects = true_shares(world), world.effects(order.labels)
+    totals = dict(zip(product(effects.labels, repeat=2), effects.total.ravel(), strict=True))
+    units = order.table.bounds.units
+
+    def size(pair: tuple[str, str]) -> float:
+        in_sd = units[order.indices(*pair)] > 0
+        return abs(float(totals[pair])) if in_sd else shares.get(pair, np.inf)
+
+    return sum(not size(pair) <= order.bound(*pair) for pair in wrong)
 
 
 def run_world(cell: Cell, family: str, number: int) -> Record:
@@ -217,34 +229,81 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
         }
 
 
-def verdict_table(records: Iterable[Record]) -> str:
-    """E1, wrong verdicts of all worlds and of the worst, and wrong "no" above their bound."""
+def short_name(cell: Cell, without: Iterable[str] = ()) -> str:
+    """A cell as the tables name it: its kind, and the fields that are not the usual ones."""
+    return cell_name(cell, cell.kind, ("kind", "claim", "read", "coverage", *without))
+
+
+def verdict_table(records: list[Record]) -> str:
+    """E1, wrong verdicts, and wrong "no" above their bound; below it the worst world."""
     rows = []
     for cell, found in by_cell(Cell, records).items():
-        each = [VerdictCounts(**r["counts"]) for r in found]
-        counts = sum(each, VerdictCounts())
-        worst = max((c.wrong_yes / c.yes for c in each if c.yes), default=0.0)
+        counts = sum((VerdictCounts(**r["counts"]) for r in found), VerdictCounts())
         rows.append(
             (
-                cell,
-                len(found),
-                mean_and_error([r["E1"] for r in found]),
-                counts.decided,
-                f"{counts.wrong_yes} of {counts.yes:,}",
-                f"{100 * worst:.1f} %" if counts.wrong_yes else "–",
-                f"{counts.wrong_no} of {counts.no:,}",
+                short_name(cell),
+                f"{np.mean([r['E1'] for r in found]):.3f}",
+                f"{counts.decided:.2f}",
+                f"{counts.wrong_yes}/{counts.yes:,}",
+                f"{counts.wrong_no}/{counts.no:,}",
                 sum(r["above"] for r in found),
-                raised(found),
             )
         )
-    wrong = ("wrong yes", "worst world", "wrong no", "above bound")
-    return markdown(("worlds", "number", "E1", "decided", *wrong, "findings"), rows)
+    table = markdown(("worlds", "E1", "decided", "wrong yes", "wrong no", "above bound"), rows)
+    return f"{table}\n\n{worst_world(records)} Findings: {raised(records)}."
+
+
+def wrong_yes(record: Record) -> float:
+    """The share of the "yes" of one world that are wrong."""
+    counts = VerdictCounts(**record["counts"])
+    return counts.wrong_yes / counts.yes if counts.yes else 0.0
+
+
+def worst_world(records: Iterable[Record]) -> str:
+    """The world with the largest share of wrong "yes", in a sentence."""
+    worst = max(records, key=wrong_yes)
+    if not wrong_yes(worst):
+        return "No *yes* is wrong."
+    kind = short_name(Cell(**worst["cell"]))
+    return f"In the worst world {100 * wrong_yes(worst):.1f} % of the *yes* are wrong ({kind})."
 
 
 def raised(records: Iterable[Record]) -> str:
     """In how many worlds each finding that is more than information was raised."""
     count = Counter(name for r in records for name in r["findings"])
-    return ", ".join(f"`{name}` {n}" for name, n in count.most_common()) or "–"
+    return ", ".join(f"`{name}` in {n} worlds" for name, n in count.most_common()) or "none"
+
+
+def total(records: Iterable[Record]) -> VerdictCounts:
+    """The verdicts of several studies together."""
+    return sum((VerdictCounts(**r["counts"]) for r in records), VerdictCounts())
+
+
+def pooled_table(records: list[Record]) -> str:
+    """E1 for each number of rows, and all wrong verdicts; sensor noise and rows are pooled."""
+    pooled: dict[str, list[Record]] = {}
+    for cell, found in by_cell(Cell, records).items():
+        pooled.setdefault(short_name(cell, POOLED), []).extend(found)
+    sizes = sorted({r["cell"]["n"] for r in records})
+    rows = []
+    for name, found in pooled.items():
+        counts, above = total(found), sum(r["above"] for r in found)
+        e1 = {n: [r["E1"] for r in found if r["cell"]["n"] == n] for n in sizes}
+        rows.append(
+            (
+                name,
+                len(found),
+                *(f"{np.mean(e1[n]):.3f}" if e1[n] else "–" for n in sizes),
+                f"{counts.decided:.2f}",
+                f"{counts.wrong_yes}/{counts.yes:,}",
+                f"{100 * max(map(wrong_yes, found)):.1f} %",
+                f"{counts.wrong_no}/{counts.no:,}",
+                f"{100 * above / max(counts.ancestors, 1):.1f} %",
+            )
+        )
+    wrong = ("wrong yes", "worst study", "wrong no", "denied above the bound")
+    scores = (*(f"E1, n = {n:,}" for n in sizes), "decided")
+    return markdown(("studies", "number", *scores, *wrong), rows)
 
 
 def bins_table(records: Iterable[Record]) -> str:
@@ -289,8 +348,15 @@ def published(name: str, cells: Iterable[Cell], show: Callable[[list[Record]], s
     return Table(f"calibration {name}", "docs/calibration.md", tasks, show)
 
 
+def shown(section: str) -> Table:
+    """The table of a section; of the shifts it shows none and 1, and the picture has the others."""
+    cells = [c for c in PAGE[section] if c.shift in (0.0, 1.0) or section != KINDS]
+    return published(section.lower(), cells, verdict_table)
+
+
+# Families of graphs are in the table of probabilities alone: `never_wrong.py` has more of them.
 PUBLISHED = (
-    *(published(section.lower(), cells, verdict_table) for section, cells in PAGE.items()),
+    *(shown(section) for section in PAGE if section != FAMILIES_OF),
     published("probabilities", chain.from_iterable(PAGE.values()), bins_table),
 )
 

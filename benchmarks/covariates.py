@@ -3,7 +3,7 @@
 Each world has a root that acts on most latents and on all sensors, and that no regime intervenes
 on. Its values are a column of every table. With `--season S`, regimes are recorded at different
 times: the mean of the root moves by S standard deviations from regime to regime, and its spread by
-a factor of up to 1 + S. Prints the table of `docs/howto/covariates.md`:
+a factor of up to 1 + S. Prints the table of `docs/howto/batches.md`:
 
     .venv/bin/python benchmarks/covariates.py --seeds 9600 --worlds 20
 """

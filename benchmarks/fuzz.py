@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import jigsaw_crl as jc
-from jigsaw_crl.federated.answer import Rules, check_answer
+from jigsaw_crl.federated.answer import check_answer
 from jigsaw_crl.federated.keys import (
     KeyList,
     generate_key,
@@ -40,7 +40,11 @@ from jigsaw_crl.federated.keys import (
     read_private_key,
 )
 from jigsaw_crl.federated.ledger import Ledger
-from jigsaw_crl.federated.settings import COORDINATOR_FILE, coordinator_settings
+from jigsaw_crl.federated.settings import (
+    COORDINATOR_FILE,
+    CoordinatorSettings,
+    coordinator_settings,
+)
 from jigsaw_crl.federated.signing import Received, open_signed, sign_fragment
 from jigsaw_crl.study import write_moments
 
@@ -401,9 +405,9 @@ def kinds(folder: Path) -> dict[str, Kind]:
     envelope = sign_fragment(pieces[0], key, study="fuzz", round_name="first")
     received = open_signed(envelope, keys, "first")
     used = Ledger(folder / "log.jsonl").having([received, Received(pieces[1], 5)], "first", "fuzz")
-    head = {"format": "jigsaw-crl/answer", "version": 1, "round": "first"}
-    answer = {**head, "written_at": received.serial, "fragment": texts[0].decode()}
-    rules = Rules("first", Ledger(folder / "log.jsonl"), 1 << 26)
+    answer = [texts[0].decode(), received.serial, None]
+    hub = CoordinatorSettings(sites=(pieces[0].client,), results=folder / "results")
+    empty = Ledger(folder / "log.jsonl")
     settings = {
         "sites": ["lab-1", "lab-2"],
         "certificates": {"lab-1": "ab"},
@@ -434,7 +438,9 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "answer": Kind(
             [json.dumps(answer).encode()],
             change_text,
-            lambda data: check_answer(data.decode("utf-8", "replace"), pieces[0].client, rules),
+            lambda data: check_answer(
+                data.decode("utf-8", "replace"), pieces[0].client, "first", hub, empty
+            ),
             0.1,
         ),
         "log": Kind([used.text], change_log, document("log.jsonl", Ledger.read), 0.04),

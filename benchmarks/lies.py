@@ -117,19 +117,19 @@ def malice_table(records: Sequence[Record]) -> str:
     rows = []
     for lie in LIES:
         told = [r["lies"][lie] for r in records]
+
+        def all_of(what: str, told: Sequence[Record] = told) -> int:
+            return sum(t.get(what, 0) for t in told)
+
         rows.append(
             (
                 lie,
-                len(told),
-                *(sum(t.get(x, 0) for t in told) for x in ("pairs", "withdrawn", "moved")),
-                sum(t.get("silent", 0) for t in told),
-                sum(t.get("silent_study", False) for t in told),
-                "{} of {}".format(
-                    *(sum(t.get(x, 0) for t in told) for x in ("named", "liars named"))
-                ),
-                sum(t.get("honest named", 0) for t in told),
+                f"{all_of('withdrawn')}/{all_of('pairs'):,}",
+                all_of("moved"),
+                all_of("silent"),
+                f"{all_of('named')}/{all_of('liars named')}",
+                all_of("honest named"),
             )
         )
-    names = ("pairs", "withdrawn", "moved", "moved, not marked", "studies moved without a note")
-    sites = ("liars named", "honest sites named")
-    return markdown((f"{MALICIOUS:.0%} of the sites lie", "worlds", *names, *sites), rows)
+    names = ("effects withdrawn", "moved", "moved, not marked", "liars named", "honest named")
+    return markdown((f"{MALICIOUS:.0%} of the clients lie", *names), rows)

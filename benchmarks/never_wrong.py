@@ -8,22 +8,19 @@ labels, 15 clients; how many verdicts of the worst study are wrong. `weak`: inte
 change little, without a shift. `sensors`: six hard labels at one client with hardly more sensors,
 which round or are noisy. `alarms`: sound studies of 8 labels and 4 clients, whose rows are
 read; how often each finding is raised. Worlds and files are those of `calibration.py`: what is in
-the file is not computed again. The first line makes the tables of `docs/calibration.md`.
+the file is not computed again. The first line makes tables of `docs/calibration.md`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import calibration
-from calibration import SEEDS, Cell
-from records import Record, Table, by_cell, run
-from reporting import markdown, mean_and_error, options, share
-
-from jigsaw_crl.truth.metrics import VerdictCounts
+from calibration import SEEDS, Cell, pooled_table, total
+from records import Record, Table, run
+from reporting import markdown, options
 
 ROWS = (1_000, 10_000, 100_000)
 GRAPHS = ("er", "chain", "tree", "star", "two-stars", "bipartite", "dense", "layered", "scale-free")
@@ -35,6 +32,8 @@ KINDS: tuple[tuple[str, float, Literal["soft", "hard"]], ...] = (
 SMALL: dict[str, Any] = {"latent": 8, "clients": 4, "coverage": 0.7, "read": "rows"}
 ONE: dict[str, Any] = {"clients": 1, "coverage": 1.0}
 SIX: dict[str, Any] = {"latent": 6, "claim": "hard", **ONE}
+# Findings in fewer than this share of the sound studies have one column together.
+RARE = 0.005
 # The cells of each part, and how many worlds a cell has.
 PARTS = {
     "studies": [
@@ -74,64 +73,35 @@ def run_world(cell: Cell, family: str, number: int) -> Record:
     return {name: value for name, value in record.items() if name != "bins"}
 
 
-def total(records: Iterable[Record]) -> VerdictCounts:
-    """The verdicts of several studies together."""
-    return sum((VerdictCounts(**r["counts"]) for r in records), VerdictCounts())
-
-
-def worst(records: Iterable[Record]) -> float:
-    """The largest share of wrong "yes" of one study."""
-    each = (VerdictCounts(**r["counts"]) for r in records)
-    return max((c.wrong_yes / c.yes for c in each if c.yes), default=0.0)
-
-
-def verdict_table(records: list[Record]) -> str:
-    """E1, wrong verdicts of all studies and of the worst, and denied ancestors above the bound."""
-    wrong = ("wrong yes", "worst study", "wrong no", "denied above the bound", "`not-hard`")
-    rows = []
-    for cell, found in by_cell(Cell, records).items():
-        counts, above = total(found), sum(r["above"] for r in found)
-        rows.append(
-            (
-                cell,
-                len(found),
-                mean_and_error([r["E1"] for r in found]),
-                counts.decided,
-                f"{counts.wrong_yes} of {counts.yes}",
-                worst(found),
-                f"{counts.wrong_no} of {counts.no}",
-                share(above, counts.ancestors),
-                sum("not-hard" in r["findings"] for r in found),
-            )
-        )
-    return markdown(("studies", "number", "E1", "decided", *wrong), rows)
-
-
 def alarm_table(records: list[Record]) -> str:
-    """How many sound studies have each finding, by family and rows."""
-    groups: dict[tuple[str, int], list[Record]] = {}
-    for cell, found in by_cell(Cell, records).items():
-        groups.setdefault((cell.graph, cell.n), []).extend(found)
-    everything = sorted(Counter(name for r in records for name in r["findings"]))
+    """How many sound studies have each finding, by family, by rows, and in all."""
+    groups: dict[str, list[Record]] = {}
+    for field, name in (("graph", "{}"), ("n", "n = {:,}")):
+        for record in records:
+            groups.setdefault(name.format(record["cell"][field]), []).append(record)
+    every = Counter(name for r in records for name in r["findings"])
+    often = sorted(name for name, n in every.items() if n >= RARE * len(records))
     rows = []
-    for (graph, n), found in (*groups.items(), (("all", 0), records)):
+    for group, found in (*groups.items(), ("all", records)):
         seen, counts = Counter(name for r in found for name in r["findings"]), total(found)
-        wrong = (f"{counts.wrong_yes} of {counts.yes}", f"{counts.wrong_no} of {counts.no}")
-        names = (graph, f"{n:,}" if n else "–", len(found))
-        rows.append((*names, *(seen[x] for x in everything), *wrong))
-    findings = (f"`{name}`" for name in everything)
-    return markdown(("graph", "rows", "studies", *findings, "wrong yes", "wrong no"), rows)
+        wrong = (f"{counts.wrong_yes}/{counts.yes:,}", f"{counts.wrong_no}/{counts.no:,}")
+        others = sum(n for name, n in seen.items() if name not in often)
+        rows.append((group, len(found), *(seen[x] for x in often), others, *wrong))
+    findings = (*(f"`{name}`" for name in often), "all others")
+    return markdown(("worlds", "studies", *findings, "wrong yes", "wrong no"), rows)
 
 
+# The part "sensors" is for looking at, and on no page.
+SHOWN = ("studies", "weak", "alarms")
 PUBLISHED = tuple(
     Table(
         f"never wrong: {part}",
         "docs/calibration.md",
-        tuple(tasks),
-        alarm_table if part == "alarms" else verdict_table,
+        tuple(PARTS[part]),
+        alarm_table if part == "alarms" else pooled_table,
         "fresh",
     )
-    for part, tasks in PARTS.items()
+    for part in SHOWN
 )
 
 
@@ -144,7 +114,7 @@ def main() -> None:
     for part in given.part:
         tasks = [(cell, min(worlds, given.worlds)) for cell, worlds in PARTS[part]]
         records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
-        print((alarm_table if part == "alarms" else verdict_table)(records), end="\n\n")
+        print((alarm_table if part == "alarms" else pooled_table)(records), end="\n\n")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import warnings
 
 import lingam
 import numpy as np
-from nonlinear import CELLS, SYSTEMS, f1, world_of
+from nonlinear import SYSTEMS, Cell, f1, world_of
 from sklearn.ensemble import GradientBoostingRegressor
 
 
@@ -41,9 +41,10 @@ def main() -> None:
         wrong = dict.fromkeys(scores, 0)
         stated = dict.fromkeys(scores, 0)
         for seed in range(given.seed, given.seed + given.worlds):
-            world = world_of(CELLS["one"], system, seed)
+            cell = Cell(system)
+            world = world_of(cell, seed)
             view = world.view(0)
-            control, _ = world.rows(0, CELLS["one"].rows, seed=seed)
+            control, _ = world.rows(0, cell.rows, seed=seed)
             Z = np.asarray(control) @ np.linalg.pinv(view.mixing).T
             labels = [world.names[i] for i in view.nodes]
             pairs = world.order.pairs()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import json
 import math
 import re
@@ -33,7 +34,18 @@ from records import Record, Table, code, finished, run
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
-BENCHMARKS = ("calibration", "blocks", "effects", "knowledge", "never_wrong")
+BENCHMARKS = (
+    "calibration",
+    "blocks",
+    "effects",
+    "knowledge",
+    "never_wrong",
+    "nonlinear",
+    "robustness",
+    "assembly_liars",
+    "adaptive",
+    "semireal",
+)
 # What differs between two runs of the same code.
 UNSTABLE = ("seconds", "code", "commit")
 Key = tuple[str, str, int]
@@ -66,6 +78,15 @@ def wanted(module: ModuleType) -> dict[Key, tuple[Any, str, int]]:
 def kept(name: str) -> dict[Key, Record]:
     """The records of a benchmark; of two for the same world the later one."""
     return {key(r): r for r in finished(path_of(name))}
+
+
+def runs_here(name: str) -> bool:
+    """Is all installed that a benchmark needs?"""
+    needed = getattr(importlib.import_module(name), "NEEDS", None)
+    if needed is None or importlib.util.find_spec(needed):
+        return True
+    print(f"{name} is left out: {needed} is not installed")
+    return False
 
 
 def measure_missing(name: str, jobs: int, seconds: float) -> None:
@@ -147,7 +168,8 @@ def check(names: list[str], sample: int, seed: int) -> list[str]:
         old = sum(r["code"] != code() for r in records.values())
         if old or len(records) < len(tasks):
             print(f"{name}: {len(records) - old} of {len(tasks)} worlds are measured by this code")
-        all_records += [(name, tasks[k], r) for k, r in records.items() if k in tasks]
+        if sample and runs_here(name):
+            all_records += [(name, tasks[k], r) for k, r in records.items() if k in tasks]
     drawn = np.random.default_rng(seed).permutation(len(all_records))[:sample]
     for i in drawn.tolist():
         name, task, record = all_records[i]
@@ -172,7 +194,7 @@ def main() -> None:
     if given.what == "check":
         sys.exit("\n".join(check(given.only, given.sample, given.seed)) or 0)
     for name in given.only:
-        if given.what == "run":
+        if given.what == "run" and runs_here(name):
             measure_missing(name, given.jobs, given.seconds)
         write(name)
 

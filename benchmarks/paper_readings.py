@@ -23,7 +23,6 @@ from jigsaw_crl import baseline
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.baseline import literal, search
-from jigsaw_crl.baseline.search import Budget
 from jigsaw_crl.truth.experiments.plan import plan_of, printed
 from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
 from jigsaw_crl.truth.simulate import Intervention, World, random_world
@@ -182,7 +181,7 @@ def ratio_of_squares(M: FloatArray, r: int) -> float:
 
 
 def best_by_squares(
-    changes: Sequence[FloatArray], r: int, tau: float, budget: Budget
+    changes: Sequence[FloatArray], r: int, tau: float, spend: Callable[[int], None]
 ) -> tuple[int, ...] | None:
     """As `best_set_of_size`, with squared singular values: eigenvalues of a sum of Gram matrices.
 
@@ -199,7 +198,7 @@ def best_by_squares(
         part, total = stack.pop()
         first, missing = (part[-1] + 1 if part else 0), r - len(part) - 1
         grown = [(*part, j) for j in range(first, m - missing)]
-        budget.spend(len(grown))
+        spend(len(grown))
         sums = total + grams[order[[bigger[-1] for bigger in grown]]]
         values = np.clip(np.linalg.eigvalsh(sums), 0.0, None)
         tails = values[:, : max(s - r, 0)].sum(axis=1)

@@ -6,7 +6,7 @@
 
 Published cells of the same scenario, sample size and method are replaced, and all others stay. So
 one method can be run again alone (`--method null-cone`), or one table (`--only p`). The pages,
-their pictures, and the table that the README and the overview show are made from the results files.
+their pictures, and the table that the README shows are made from the results files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from jigsaw_crl.truth.experiments.pages import (
     markdown,
     number,
     places,
-    read_results,
     size,
     unique,
     with_error,
@@ -40,8 +39,8 @@ from jigsaw_crl.truth.experiments.plan import LARGE_CLIENT, LARGEST, printed, ta
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "docs" / "reproduction"
-# Pages with the table of `headline_table`, between these two comments.
-SHOWN_IN = (ROOT / "README.md", PUBLISHED / "index.md")
+# The page with the table of `headline_table`, between these two comments.
+SHOWN_IN = ROOT / "README.md"
 # A mean differs from a printed number when it is farther away than this many standard deviations
 # of a single run, and than the rounding of the printed number.
 FAR = 2.0
@@ -158,9 +157,10 @@ def page_of(made: Any, cells: Any) -> str:
 
 def publish(source: Path, kind: str) -> None:
     """Add a results file to the published one, and write its page and pictures again."""
-    kept, cells = PUBLISHED / kind / "results.csv", read_results(source)
-    made = write_pages(updated(read_results(kept), cells), kind, kept.parent)
-    made.page.write_text(page_of(made, read_results(kept)), encoding="utf-8")
+    kept = PUBLISHED / kind / "results.csv"
+    cells = updated(*(pd.read_csv(path).set_index(PLACE) for path in (kept, source)))
+    made = write_pages(cells, kind, kept.parent)
+    made.page.write_text(page_of(made, cells), encoding="utf-8")
 
 
 def main(folder: str) -> None:
@@ -169,10 +169,9 @@ def main(folder: str) -> None:
         if source.exists():
             publish(source, kind)
             print(f"{PUBLISHED / kind} is written")
-    table = headline_table(read_results(PUBLISHED / "tables" / "results.csv"))
-    for page in SHOWN_IN:
-        text = page.read_text(encoding="utf-8")
-        page.write_text(BETWEEN.sub(rf"\g<1>{table}\g<2>", text), encoding="utf-8")
+    table = headline_table(pd.read_csv(PUBLISHED / "tables" / "results.csv").set_index(PLACE))
+    text = SHOWN_IN.read_text(encoding="utf-8")
+    SHOWN_IN.write_text(BETWEEN.sub(rf"\g<1>{table}\g<2>", text), encoding="utf-8")
 
 
 if __name__ == "__main__":

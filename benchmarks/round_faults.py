@@ -2,13 +2,12 @@
 
     python benchmarks/round_faults.py --out build/round_faults.jsonl
 
-For every process (the coordinator, its process of the round, a site, the site's process of the
-round, the submitter) and every step (submitted: the coordinator has written `round.json`; asked:
-the site has the question; others answered: their answers are on disk), a round is started, the
-process is killed, and what follows is noted: the exit code of `submit`, the state of each site in
-`round.json`, and whether a second run of the same round (with `--again` if the first has a result)
-gives the result of all sites. It takes about 20 minutes on two idle cores. At the end the table of
-`docs/attacks.md` is printed.
+For every process (the coordinator, its process of the round, a site, the submitter) and every step
+(submitted: the coordinator has written `round.json`; asked: the site has the question; others
+answered: the coordinator has these), a round is started, the process is killed, and what follows is
+noted: the exit code of `submit`, the state of each site in `round.json`, and whether a second run
+of the same round (with `--again` if the first has a result) gives the result of all sites. It takes
+about ten minutes on two idle cores. At the end the table of `docs/attacks.md` is printed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from federated import deployment as parts
 
-PROCESSES = ("coordinator", "coordinator's round", "site", "site's round", "submitter")
+PROCESSES = ("coordinator", "coordinator's round", "site", "submitter")
 STEPS = ("submitted", "asked", "others answered")
 VICTIM = "client-3"
 # Seconds that sites have to answer in a round with a fault.
@@ -152,10 +151,10 @@ def kill(live: Any, process: str, submitter: Any) -> str:
     if process == "submitter":
         submitter.kill()
         return ""
-    name = parts.COORDINATOR if process.startswith("coordinator") else VICTIM
     if process.endswith("round"):
-        parts.wait_until(lambda: live.kill_jobs_of(name), "the process of the round to start")
+        parts.wait_until(live.kill_round, "the process of the round to start")
         return ""
+    name = parts.COORDINATOR if process == "coordinator" else VICTIM
     live.kill(name)
     return name
 
