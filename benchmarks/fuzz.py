@@ -46,6 +46,8 @@ from jigsaw_crl.federated.settings import (
     coordinator_settings,
 )
 from jigsaw_crl.federated.signing import Received, open_signed, sign_fragment
+from jigsaw_crl.federated.verifying import verify_result
+from jigsaw_crl.result.folder import texts_of
 from jigsaw_crl.study import write_moments
 
 Rng = np.random.Generator
@@ -56,6 +58,7 @@ MOST_SECONDS = 10.0
 
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 5_000, 2**31, 2**53 + 1, 10**30, 0.5, -0.5, 1e308, 1e-320),
+    float("inf"),
     *(
         "",
         " ",
@@ -146,7 +149,8 @@ def change_json(data: bytes, rng: Rng) -> bytes:
                 place[str(_value(rng))[:40]] = _value(rng)
             case _:
                 place[key] = _value(rng)
-    return json.dumps(document, separators=(",", ":")).encode()
+    # A number that is read as infinite, not the word that no JSON text has.
+    return json.dumps(document, separators=(",", ":")).replace("Infinity", "1e999").encode()
 
 
 def _key(place: Any, rng: Rng) -> Any:
@@ -416,6 +420,12 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "most_labels": 20,
     }
     result = jc.recover(world.clients(500, seed=1)).to_document()
+
+    def use_result(path: Path) -> None:
+        """What is done with somebody else's result: it is verified, and its files are written."""
+        verify_result(path.parent)
+        texts_of(jc.load_result(path.parent))
+
     return {
         "fragment": Kind(texts, change_text, jc.Fragment.from_json, 0.65),
         "envelope": Kind(
@@ -453,7 +463,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "result": Kind(
             [json.dumps(result).encode()],
             change_text,
-            document("result.json", lambda path: jc.load_result(path.parent)),
+            document("result.json", use_result),
             0.1,
         ),
     }

@@ -96,6 +96,32 @@ def test_a_malformed_result_is_refused(case, folder, refused):
     refused(["explain", folder, "z1", "z2"], "result.json", *says)
 
 
+# Entries of the provenance, as text: the coordinator of a round can write anything there.
+PROVENANCE = {
+    "a number beyond 64 bits": ('{"x": 1e999}', "out of range"),
+    "hundreds of lists in each other": (f'{{"x": {"[" * 500}1{"]" * 500}}}', "levels"),
+    "versions that are a number": ('{"versions": 3}', "'versions'"),
+    "numbers of rows that are a text": (
+        '{"n_samples": {"client-1": "many"}}',
+        "n_samples.client-1",
+    ),
+    "files that are a text": ('{"fragments": "x"}', "'fragments'"),
+    "signatures that are a list": ('{"signatures": []}', "'signatures'"),
+    "added clients that are a number": ('{"added": 3}', "'added'"),
+    "a study that is an object": ('{"study": {}}', "'study'"),
+}
+
+
+@pytest.mark.parametrize("case", PROVENANCE)
+@pytest.mark.parametrize("command", ["verify", "report"])
+def test_a_result_with_a_provenance_that_cannot_be_used_is_refused(command, case, folder, refused):
+    text, says = PROVENANCE[case]
+    path = folder / "result.json"
+    document = {**json.loads(path.read_text()), "provenance": "HERE"}
+    path.write_text(json.dumps(document).replace('"HERE"', text))
+    refused([command, folder], "result.json", "'provenance'", says)
+
+
 def test_a_result_that_is_not_json_is_refused(folder, refused):
     for text in ("{", '{"format": ' + "9" * 5000 + "}", "[" * 100_000):
         (folder / "result.json").write_text(text)

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, StrictStr
+from pydantic import AfterValidator, ConfigDict, Field, StrictStr, ValidationError
 
 from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal
@@ -136,9 +136,43 @@ class OrderDocument(Closed):
         return order
 
 
-def _written(value: dict[str, Any]) -> dict[str, Any]:
-    """The value, unless it holds half a character, which cannot be written again."""
-    json.dumps(value, ensure_ascii=False).encode()
+class _Provenance(Closed):
+    """What the program reads in the provenance, or adds to it; other entries may be anything."""
+
+    model_config = ConfigDict(extra="allow")
+
+    study: str | None = None
+    round: str | None = None
+    versions: dict[str, Any] = Field(default_factory=dict)
+    n_samples: dict[str, dict[str, int] | None] = Field(default_factory=dict)
+    fragments: dict[str, Any] = Field(default_factory=dict)
+    signatures: dict[str, Any] = Field(default_factory=dict)
+    log: dict[str, Any] = Field(default_factory=dict)
+    added: list[str] = Field(default_factory=list)
+    removed: list[str] = Field(default_factory=list)
+
+
+# Levels of the provenance: ours has six, and each takes calls where it is shown or compared.
+_LEVELS = 20
+
+
+def _shallow(value: object, levels: int = _LEVELS) -> bool:
+    """Has a value of a JSON document at most so many levels?"""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_shallow(one, levels - 1) for one in inner)
+
+
+def _usable(value: dict[str, Any]) -> dict[str, Any]:
+    """The provenance, unless the program could not show it, add to it or write it again."""
+    if not _shallow(value):
+        raise ValueError(f"it has more than {_LEVELS} levels")
+    # Half a character cannot be written, nor a number beyond 64 bits, which is read as infinite.
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    try:
+        _Provenance.model_validate(value)
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise ValueError(f"its entry {place[:80]!r} has another form") from None
     return value
 
 
@@ -157,7 +191,7 @@ class ResultDocument(Document):
     refined: list[GroupsDocument]
     order: OrderDocument
     diagnostics: list[Finding]
-    provenance: Annotated[dict[str, Any], AfterValidator(_written)]
+    provenance: Annotated[dict[str, Any], AfterValidator(_usable)]
     proposal: Proposal | None
 
     def result(self, path: object) -> Result:
