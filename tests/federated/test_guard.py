@@ -1,5 +1,6 @@
 """Who the coordinator listens to, who may start rounds, and what a site answers to whom."""
 
+import errno
 import json
 import threading
 import time
@@ -8,8 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from jigsaw_crl.base import files
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.ledger import now
+from jigsaw_crl.federated.answer import check_answer
+from jigsaw_crl.federated.ledger import Ledger, now
 from jigsaw_crl.federated.round import Gathering, end_round
 from jigsaw_crl.federated.settings import (
     COORDINATOR_FILE,
@@ -408,6 +411,36 @@ def test_what_a_site_sends_cannot_end_the_round_nor_count_for_another_site(guard
     assert "process_exception" in found["client-4"][1]
     assert "RuntimeError" in found["client-5"][1]
     assert "sent far too much (timeout)" in found["client-6"][1]
+
+
+def test_of_an_answer_above_the_limit_no_more_is_decoded_than_is_needed_to_refuse_it(guard):
+    """As text, bytes that are none take several times their room."""
+    change_settings(guard, most_bytes=1_000)
+    hub = coordinator_settings(guard.local)
+    for data in (b"\xff" * 1_001, b"\xff" * 10**6, b"x" * 10**6, "\u20ac".encode() * 10**5):
+        found, _ = answered(guard, {"client-1": reply("client-1", data)}, timeout=60)
+        text, _ = found["client-1"]
+        assert len(text) <= 1_001
+        with pytest.raises(InputError, match="oversized"):
+            check_answer(text, "client-1", "first", hub, Ledger(guard.local / "log.jsonl"))
+    found, _ = answered(guard, {"client-1": reply("client-1", b"x" * 1_000)}, timeout=60)
+    assert found == {"client-1": ["x" * 1_000, ""]}
+
+
+def test_a_round_that_cannot_be_noted_does_not_begin(guard, monkeypatch):
+    """Else the submitter would be told how an earlier run of it has ended."""
+    folder = coordinator_settings(guard.local).results / "first"
+    record = Gathering.open(coordinator_settings(guard.local), "first").record
+    record.model_copy(update={"ended_at": now()}).save(folder)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", full)
+        assert "No space left" in asks(guard, "start", ADMIN, again=True)
+    assert guard.running is None
+    assert RoundRecord.read(folder).closed
 
 
 def test_nobody_is_waited_for_when_the_process_of_the_round_was_killed(guard):

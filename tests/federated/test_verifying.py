@@ -230,6 +230,29 @@ def test_without_keys_nothing_is_verified(made, capsys):
     }
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "(witnesses: fifth)"),
+        (["--witnesses", "1", "--smallest-effect", "0.5"], "(witnesses: 1, smallest effect: 0.5)"),
+        (["--knowledge", "known.toml"], "(witnesses: fifth, with knowledge)"),
+        (["--method", "paper"], "(witnesses: 1, method: paper)"),
+    ],
+)
+def test_what_a_coordinator_may_choose_is_told(options, said, made, monkeypatch, capsys):
+    """A reader compares it with what was agreed."""
+    monkeypatch.chdir(made)
+    (made / "known.toml").write_text('[knowledge]\nnot_ancestor = ["z1 -> z2"]\n')
+    files = [f"{site}.signed.json" for site in SITES]
+    words = ["--keys", "site-keys.toml", "--round", "first", "--again", "--out", "result"]
+    words += ["--sign", "coordinator.key", *options]
+    assert cli.run(["assemble", *files, *words]) == 0, capsys.readouterr().err
+    code, _, document = verify(made, capsys)
+    assert code == 0
+    (told,) = (x["detail"] for x in document["checks"] if x["what"] == "verdicts")
+    assert told.endswith(said)
+
+
 def live_round(made, settings, change=lambda fragment: fragment):
     """The signed result of a round, whose first site changes its fragment before it signs."""
     hub = settings.model_copy(

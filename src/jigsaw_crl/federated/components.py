@@ -56,6 +56,7 @@ from jigsaw_crl.federated.kits import certificate_digest
 from jigsaw_crl.federated.settings import (
     CHANNEL,
     FRAGMENT,
+    MOST_BYTES,
     START,
     STATE,
     CoordinatorSettings,
@@ -103,11 +104,11 @@ def _place(message: Message) -> tuple[str, str] | None:
     return str(channel), str(topic)
 
 
-def _body(message: Message) -> str:
-    """The text of a message; a `TypeError` if it has anything else."""
+def _body(message: Message, most: int = MOST_BYTES) -> str:
+    """The text of a message, and of one of more bytes its beginning; `TypeError` if it has none."""
     if not isinstance(message.payload, bytes | bytearray | memoryview):
         raise TypeError("a message without a text")
-    return bytes(message.payload).decode(errors="replace")
+    return bytes(message.payload[:most]).decode(errors="replace")
 
 
 class Site(FLComponent):
@@ -339,7 +340,8 @@ class Guard(FLComponent):
             )
             code = reply.get_header(MessageHeaderKey.RETURN_CODE)
             if code == ReturnCode.OK and reply.get_header(MessageHeaderKey.ORIGIN) == site:
-                return site, _body(reply), ""
+                # One byte too many is enough to refuse it; all of them take several times the room.
+                return site, _body(reply, self.settings().most_bytes + 1), ""
         except Exception as error:  # whatever was sent
             return site, None, f"its answer cannot be read ({type(error).__name__})"
         late = stop.triggered or time.monotonic() - began >= options.timeout

@@ -94,7 +94,8 @@ class Gathering:
         _check_known(settings, log, None if keys is None else keys.study)
         log.check_round(round_name, again=again)
         gathering = cls(settings, log, keys, _unanswered(settings, round_name))
-        gathering.record.save(gathering.folder)
+        # Where it cannot be written, that of an earlier run would be taken for this one's.
+        gathering.record.save(gathering.folder, strict=True)
         return gathering
 
     @property

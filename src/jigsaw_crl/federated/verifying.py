@@ -197,9 +197,9 @@ def _signed_by_sites(result: Result, keys: KeyList | None) -> str:
 
 
 def _table(result: Result, name: str) -> dict[str, Any]:
-    """An entry of the provenance; it may be anything, because the coordinator wrote it."""
-    found = result.provenance.get(name)
-    if not isinstance(found, dict):
+    """An entry of the provenance; what is in it may be anything: the coordinator wrote it."""
+    found: dict[str, Any] | None = result.provenance.get(name)
+    if found is None:
         raise _FaultError(f"the result names no {name}")
     return found
 
@@ -256,8 +256,12 @@ def _concluded(result: Result) -> str:
     others = [name for name in made if not _same(given[name], made[name])]
     if others:
         raise _FaultError(f"the fragments, assembled again, give other {', '.join(others)}")
-    knowledge = ", with knowledge" if order.panel.knowledge else ""
-    asked = f"witnesses: {order.options.witnesses or 1}{knowledge}"
+    chosen = order.options
+    said = [f"witnesses: {chosen.witnesses or 1}"]
+    said += ["with knowledge"] if order.panel.knowledge else []
+    said += [f"smallest effect: {chosen.smallest_effect}"] if chosen.smallest_effect else []
+    said += [f"method: {chosen.method}"] if chosen.method != "null-cone" else []
+    asked = ", ".join(said)
     return f"the fragments, assembled again, give the same in every field ({asked})"
 
 
