@@ -51,7 +51,8 @@ def check_districts(
     """A finding about open pairs that are in one district at every client that has both.
 
     None of these clients can tell which of the two is the ancestor. `undetermined` are the ordered
-    pairs without a verdict.
+    pairs without a verdict. A warning about a client or a label may be the reason why it looks so,
+    and then the client does not count as one that finds them confounded.
     """
     joined: dict[tuple[str, str], list[str]] = {}
     split: set[tuple[str, str]] = set()
@@ -78,13 +79,18 @@ def check_districts(
 
 def _confounded(fragment: Fragment) -> BoolArray:
     """Pairs that the client has evidence to be confounded, and not just none against, (p, p)."""
+    doubtful = {f.regime for f in fragment.findings if f.severity != "info"}
+    # A finding without a regime, or about the control, is about all labels.
+    clear = np.array([x not in doubtful for x in fragment.labels])
+    clear &= doubtful <= set(fragment.labels)
+    pairs = np.logical_and.outer(clear, clear)
     if fragment.bayes is None:
-        return np.ones((len(fragment.labels),) * 2, dtype=bool)
+        return pairs
     ancestry = fragment.bayes.log_factor
     other = np.fmax(np.fmax(ancestry, ancestry.T), 0.0)
     # Its model is wrong less often than that. Rounded readings of a real plant gave 24 to 1 for a
     # pair that is not confounded.
-    return np.asarray(fragment.bayes.district_log_factor - other > -log(MODEL_ERROR))
+    return pairs & np.asarray(fragment.bayes.district_log_factor - other > -log(MODEL_ERROR))
 
 
 def check_copies(clients: Sequence[Client]) -> Iterator[Finding]:
