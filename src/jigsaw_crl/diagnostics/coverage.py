@@ -81,16 +81,17 @@ def _confounded(fragment: Fragment) -> BoolArray:
     """Pairs that the client has evidence to be confounded, and not just none against, (p, p)."""
     doubtful = {f.regime for f in fragment.findings if f.severity != "info"}
     # A finding without a regime, or about the control, is about all labels.
-    clear = np.array([x not in doubtful for x in fragment.labels])
-    clear &= doubtful <= set(fragment.labels)
-    pairs = np.logical_and.outer(clear, clear)
+    everything = not doubtful <= set(fragment.labels)
+    clear = np.array([not everything and x not in doubtful for x in fragment.labels])
+    pairs: BoolArray = clear[:, None] & clear
     if fragment.bayes is None:
         return pairs
     ancestry = fragment.bayes.log_factor
     other = np.fmax(np.fmax(ancestry, ancestry.T), 0.0)
     # Its model is wrong less often than that. Rounded readings of a real plant gave 24 to 1 for a
     # pair that is not confounded.
-    return pairs & np.asarray(fragment.bayes.district_log_factor - other > -log(MODEL_ERROR))
+    factor = fragment.bayes.district_log_factor - other
+    return np.asarray(pairs & (factor > -log(MODEL_ERROR)))
 
 
 def check_copies(clients: Sequence[Client]) -> Iterator[Finding]:

@@ -148,10 +148,11 @@ def likely_right(order: GlobalOrder) -> str:
         return ("> 99.9 %" if text == "100.0" else f"{text} %").replace(" ", "\N{NO-BREAK SPACE}")
 
     there = pluralise(int(like["clients"].iloc[0]), "client")
-    mixed = f", {hard} of them with hard interventions" if 0 < hard < clients else ""
+    here = pluralise(clients, "client")
+    here += f", {hard} of them with hard interventions" if 0 < hard < clients else ""
     return (
         f"The nearest simulated studies have {kind} interventions, {there} and "
-        f"{like['rows'].iloc[0]:,} rows per regime (this one: {pluralise(clients, 'client')}{mixed}, "
+        f"{like['rows'].iloc[0]:,} rows per regime (this one: {here}, "
         f"{size:,.0f} rows); there, {right('wrong_yes')} of “ancestor” and {right('wrong_no')} of "
         "“not ancestor” verdicts were right."
     )
