@@ -11,6 +11,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import finding
@@ -34,7 +35,11 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     owners = {name: [c for c, own in labels.items() if name in own] for name in names}
     lonely = [name for name in names if len(owners[name]) == 1]
     if lonely and len(labels) > 1:
-        shown = few((f"{x} ({owners[x][0]})" for x in lonely), 6)
+        # TankTemp and tank_temp are two labels; a person may have meant one.
+        alike = {label_key(x).replace(" ", ""): x for x in names if x not in lonely}
+        twins = {x: alike.get(label_key(x).replace(" ", ""), "") for x in lonely}
+        asked = {x: f"; is it {twin}?" if twin else "" for x, twin in twins.items()}
+        shown = few((f"{x} ({owners[x][0]}{asked[x]})" for x in lonely), 6)
         what = pluralise(len(lonely), "label is", "labels are")
         yield finding("lonely-labels", float(len(lonely)), 0.0, what=what, shown=shown)
     seen = {pair for own in labels.values() for pair in combinations(sorted(set(own)), 2)}
