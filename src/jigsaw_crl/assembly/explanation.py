@@ -326,9 +326,9 @@ DOUBTS = {
     Why.OPPOSED: "one client clearly says the opposite of what the others say together",
     Why.FEW: "it would rest on too few clients: at least {asked} are asked for",
     Why.LARGE: 'effects {possible} are possible, and "no" must exclude those above {matters:g}',
-    Why.PRIOR: "the probability comes from the prior or from other pairs; without decided pairs "
-    f'that imply it, "ancestor" needs a log Bayes factor above {LEAST_FOR:.1f}, "not ancestor" one '
-    f"below -{LEAST_AGAINST:.1f} (here {{net}})",
+    Why.PRIOR: "the probability comes from the prior or from other pairs, which is no verdict: "
+    f'unless decided pairs imply it, "ancestor" needs a log Bayes factor above {LEAST_FOR:.1f}, '
+    f'"not ancestor" one below -{LEAST_AGAINST:.1f} (here {{net}})',
 }
 
 
