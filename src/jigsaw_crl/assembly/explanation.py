@@ -299,13 +299,13 @@ def _remarks(order: GlobalOrder, a: int, d: int) -> Iterator[str]:
         size = _with_interval(*(float(measured[x]) for x in ("total", "low", "high")))
         yield f"Measured: {size}. It counts as zero, because the verdict is “not ancestor”."
     else:
-        weight, half = direct.weight[a, d], direct.half[a, d]
+        weight, half, edge = direct.weight[a, d], direct.half[a, d], direct.verdict(a, d)
         through = few(direct.through(a, d))
         passes = f"; a path through {through} is not excluded" if through else ""
         size = _with_interval(weight, weight - half, weight + half)
-        if signed(weight) == signed(effects.estimate[a, d]):
+        if edge == "direct" and signed(weight) == signed(effects.estimate[a, d]):
             size = "all of it"
-        yield EDGES[direct.verdict(a, d)].format(size=size, passes=passes)
+        yield EDGES[edge].format(size=size, passes=passes)
     if effects.sites[a, d] > 1:
         p = float(effects.heterogeneity[a, d])
         agree = "differ, and the interval includes that" if p < UNEQUAL else "agree"
