@@ -17,7 +17,7 @@ from jigsaw_crl.base.arrays import AnyArray, FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import CONTROL, Client
-from jigsaw_crl.pipeline import Options, recover_study
+from jigsaw_crl.pipeline import Options, recover_clients
 from jigsaw_crl.study.folder import Study
 
 __all__ = ["BlockRecovery"]
@@ -127,7 +127,7 @@ class BlockRecovery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 quiet.enter_context(np.errstate(all="ignore"))
 
             study = Study(self.client, (client,))
-            ((recovered,), _) = recover_study(study, options, basis=True, refused=refused)
+            ((recovered,), _) = recover_clients(study, options, basis=True, refused=refused)
         self.fragment_ = recovered.fragment
         self.labels_ = self.fragment_.labels
         self.blocks_ = self.fragment_.blocks

@@ -218,9 +218,44 @@ def recover_study(
     *,
     n_jobs: int = 1,
     basis: bool = False,
+) -> tuple[list[Recovered], StudyReport]:
+    """The clients of a study that can be used after recovery, and the report about all of them.
+
+    The parameters are those of `recover_clients`.
+
+    Raises
+    ------
+    InputError
+        No client can be used.
+    """
+    recovered, report = recover_clients(study, options, report, n_jobs=n_jobs, basis=basis)
+    return only_usable(study, recovered, report), report
+
+
+def only_usable(
+    study: Study, recovered: Iterable[Recovered], report: StudyReport
+) -> list[Recovered]:
+    """The recovered clients that the report, which agrees with recovery, does not exclude.
+
+    Raises
+    ------
+    InputError
+        No client is left.
+    """
+    left = {c.name for c in usable(study.clients, report.findings)}
+    return [r for r in recovered if r.fragment.client in left]
+
+
+def recover_clients(
+    study: Study,
+    options: Options,
+    report: StudyReport | None = None,
+    *,
+    n_jobs: int = 1,
+    basis: bool = False,
     refused: Callable[[InputError], None] | None = None,
 ) -> tuple[list[Recovered], StudyReport]:
-    """Check every client of a study, and recover those that can be used, each on its own.
+    """Check every client of a study, and recover those that the checks allow, each on its own.
 
     `report` are the study's checks, if they have been made; the report that is returned agrees with
     what recovery could read. `basis` asks for latent bases, which `Recovered.refined` makes anyway.
@@ -253,11 +288,7 @@ def recover_study(
     for k, new in zip(bent, in_parallel(n_jobs, one, again), strict=True):
         recovered[k] = new
     reports |= {r.report.client: r.report for r in recovered}
-    report = replace(report, clients=tuple(reports[r.client] for r in report.clients))
-    if refused is not None:
-        return recovered, report
-    left = {c.name for c in usable(study.clients, report.findings)}
-    return [r for r in recovered if r.fragment.client in left], report
+    return recovered, replace(report, clients=tuple(reports[r.client] for r in report.clients))
 
 
 def _bent_too(recovered: Sequence[Recovered], clients: Sequence[Client]) -> dict[int, Sight]:

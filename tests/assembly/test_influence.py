@@ -269,7 +269,7 @@ def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
     order = jc.assemble([*fragments, *copies])
     names = [fragments[0].client, "copy-1", "copy-2"]
     assert sum(order.client_weights[name] for name in names) <= 1.0 + 1e-9
-    note = "sent the same evidence, or nearly, and count as one client: " + ", ".join(sorted(names))
+    note = ", ".join(sorted(names)) + " sent the same evidence, or nearly, and count as one client"
     assert note in order.notes
     alone = jc.assemble(fragments)
     assert not any("same evidence" in note for note in alone.notes)

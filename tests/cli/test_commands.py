@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
@@ -173,3 +174,26 @@ def test_the_same_finding_about_several_clients_is_one_line(capsys):
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()[2:]]
     assert [line[1] for line in lines] == ["b/pump", "a, b, c, d, e, f and 2 more", "a"]
     assert [line[0] for line in lines] == ["error", "info", "info"]
+
+
+def test_check_and_recover_name_one_reason_where_every_sensor_bends(tmp_path, capsys):
+    """No regime acts on two targets, so `check` may not say that every one does."""
+    names = ("a", "b", "c", "d")
+    chain = np.diag([0.9, -1.1, 0.8], k=-1)
+    hard = jc.simulate.Intervention("hard", shift=1.0)
+    world = jc.simulate.world_from_graph(
+        chain, [names], (8,), seed=9, names=names, intervention=hard
+    )
+    control, regimes = world.rows(0, 10_000, seed=0)
+    arms = {"control": control, **regimes}
+    (tmp_path / "study").mkdir()
+    pd.concat(
+        pd.DataFrame(rows + 0.15 * rows**2).add_prefix("x").assign(regime=arm)
+        for arm, rows in arms.items()
+    ).to_csv(tmp_path / "study" / "lab.csv", index=False)
+    assert cli.run(["check", str(tmp_path / "study")]) == 2
+    checked = capsys.readouterr()
+    assert "moves more than one node" not in checked.out
+    assert "the sensors are not linear, since every regime of this client looks so" in checked.out
+    assert cli.run(["recover", str(tmp_path / "study")]) == 2
+    assert capsys.readouterr().err == checked.err

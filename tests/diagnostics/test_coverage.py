@@ -104,3 +104,9 @@ def test_a_label_of_one_client_only_is_mentioned():
     labels = {"lab-1": ["a", "b"], "lab-2": ["a", "b", "x"]}
     finding = next(f for f in check_coverage(labels) if f.check == "lonely-labels")
     assert "x (lab-2)" in finding.message
+
+
+def test_a_lonely_label_that_others_write_in_two_parts_is_asked_about():
+    labels = {"essen": ["TankTemp", "pump"], "bonn": ["tank_temp", "pump"], "celle": ["tank_temp"]}
+    (told,) = (f.message for f in check_coverage(labels) if f.check == "lonely-labels")
+    assert told.endswith("TankTemp (essen; is it tank_temp?)")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.diagnostics.coverage import check_districts
 from jigsaw_crl.diagnostics.findings import finding
@@ -185,4 +186,26 @@ def test_pairs_are_called_confounded_on_evidence_only():
     pairs = set(permutations(fragment.labels, 2))
     assert check_districts({"lab": joined}, pairs) == []
     clear = replace(fragment.bayes, district=np.full((4, 4), 2_000.0))
-    assert check_districts({"lab": replace(joined, bayes=clear)}, pairs)
+    sure = replace(joined, bayes=clear)
+    assert check_districts({"lab": sure}, pairs)
+    noisy = Finding("sensor-noise", "warning", "", "", client="lab")
+    assert check_districts({"lab": replace(sure, findings=(noisy,))}, pairs) == []
+    one = replace(noisy, check="mean-only", regime=fragment.labels[0])
+    (found,) = check_districts({"lab": replace(sure, findings=(one,))}, pairs)
+    assert found.value == 3  # the pairs of the other three labels
+
+
+def test_sensor_offsets_in_one_regime_are_not_called_confounding():
+    """A regime that moves one sensor and no latent says nothing about hidden causes."""
+    names = ("a", "b", "c", "d")
+    chain = np.diag([0.9, -1.1, 0.8], k=-1)
+    world = jc.simulate.world_from_graph(chain, [names], (8,), seed=9, names=names)
+    control, regimes = world.rows(0, 10_000, seed=0)
+    offset = world.rows(0, 10_000, seed=5)[0]
+    offset[:, 0] += 3 * offset[:, 0].std()
+    client = jc.Client.from_samples(
+        "lab", observational=control, interventions={**regimes, "c": offset}
+    )
+    found = {f.check for f in jc.recover([client]).diagnostics}
+    assert "mean-only" in found
+    assert "always-confounded" not in found

@@ -219,6 +219,9 @@ def test_a_phone_shows_every_link_and_crops_no_number(visit, plant):
         assert target.evaluate("e => e.getBoundingClientRect().bottom") > 0
     for text in page.locator(".tile dd, #shifts td, .facts dd, .clients td").all():
         assert text.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    for text in page.locator("#shifts td").all():
+        box = text.bounding_box()
+        assert box["x"] + box["width"] <= 390
     edge = page.locator("#hasse").bounding_box()
     for number in page.locator("text.size").all():
         box = number.bounding_box()

@@ -19,6 +19,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.assembly.posterior import Convergence
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import chance
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.report import pairs as packing
 from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import decided_across_clients, describe, likely_right
@@ -278,6 +279,11 @@ def test_trust_names_the_nearest_simulations(middling, plant, exact):
         likely_right(middling.order),
     )
     assert "have hard interventions, 5 clients and 10,000 rows" in likely_right(plant.order)
+    first, *others = plant.order.fragments
+    soft = [replace(f, hard=None) for f in others]
+    told = likely_right(jc.assemble([first, *soft]))
+    assert "have soft interventions" in told
+    assert f"{1 + len(others)} clients, 1 of them with hard interventions, " in told
     assert likely_right(exact.order) == ""
 
 
@@ -326,3 +332,18 @@ def test_an_arrow_that_the_client_cannot_state_is_a_best_guess():
         (edge,) = shown["picture"].edges
         assert edge.stated == stated
         assert edge.meaning.startswith("best guess") != stated
+
+
+def test_numbers_and_lists_are_written_for_people(middling):
+    wide = finding("uneven-units", 1760.4, 1000.0, client="bonn", feature="pressure")
+    given = replace(
+        middling,
+        diagnostics=(wide,),
+        provenance={**middling.provenance, "added": ["aachen", "bonn"]},
+    )
+    told = words_of(render_report(given))
+    assert "the feature 'pressure' spreads 1,760 times as widely" in told
+    assert "bonn (1,760, threshold 1,000)" in told
+    assert "aachen, bonn" in told
+    assert "['" not in told
+    assert "e+03" not in told

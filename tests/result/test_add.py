@@ -106,6 +106,7 @@ def test_corrected_data_take_the_place_of_the_earlier_ones(tmp_path, capsys):
     result, right = jc.recover([*others, wrong]), jc.recover([*others, last])
     again = result.add(last, replace=True)
     assert_same_answers(again, right)
+    assert "removed" not in again.provenance
     assert again.fragments[last.name].basis is not None
     folder = result.save(tmp_path / "result")
     path = jc.save_fragment(jc.recover_fragment(last), tmp_path / "new.json")

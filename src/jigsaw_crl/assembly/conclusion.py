@@ -391,8 +391,8 @@ def _about_trust(evidence: Evidence) -> list[str]:
     """What a reader must know about copies, contradictions and what is not weighed."""
     panel, use = evidence.panel, evidence.use
     notes = [
-        "sent the same evidence, or nearly, and count as one client: "
-        + ", ".join(sorted(panel.clients[k] for k in found))
+        f"{', '.join(sorted(panel.clients[k] for k in found))} sent the same evidence, or nearly, "
+        "and count as one client"
         for found in use.copies
     ]
     names = [panel.clients[k] for k in use.distrusted]
@@ -403,8 +403,10 @@ def _about_trust(evidence: Evidence) -> list[str]:
             "from about a third on, it cannot be told who is right"
         )
     elif names:
+        verb = ("contradicts", "is") if len(names) == 1 else ("contradict", "are")
         notes.append(
-            f"contradicts the other clients and is trusted little or not at all: {', '.join(names)}"
+            f"{', '.join(names)} {verb[0]} the other clients and {verb[1]} trusted little or not "
+            "at all"
         )
     if too_many_causes(evidence):
         notes.append(

@@ -299,13 +299,13 @@ def _remarks(order: GlobalOrder, a: int, d: int) -> Iterator[str]:
         size = _with_interval(*(float(measured[x]) for x in ("total", "low", "high")))
         yield f"Measured: {size}. It counts as zero, because the verdict is “not ancestor”."
     else:
-        weight, half = direct.weight[a, d], direct.half[a, d]
+        weight, half, edge = direct.weight[a, d], direct.half[a, d], direct.verdict(a, d)
         through = few(direct.through(a, d))
         passes = f"; a path through {through} is not excluded" if through else ""
         size = _with_interval(weight, weight - half, weight + half)
-        if signed(weight) == signed(effects.estimate[a, d]):
+        if edge == "direct" and signed(weight) == signed(effects.estimate[a, d]):
             size = "all of it"
-        yield EDGES[direct.verdict(a, d)].format(size=size, passes=passes)
+        yield EDGES[edge].format(size=size, passes=passes)
     if effects.sites[a, d] > 1:
         p = float(effects.heterogeneity[a, d])
         agree = "differ, and the interval includes that" if p < UNEQUAL else "agree"
@@ -326,9 +326,9 @@ DOUBTS = {
     Why.OPPOSED: "one client clearly says the opposite of what the others say together",
     Why.FEW: "it would rest on too few clients: at least {asked} are asked for",
     Why.LARGE: 'effects {possible} are possible, and "no" must exclude those above {matters:g}',
-    Why.PRIOR: "the probability comes from the prior or from other pairs; without decided pairs "
-    f'that imply it, "ancestor" needs a log Bayes factor above {LEAST_FOR:.1f}, "not ancestor" one '
-    f"below -{LEAST_AGAINST:.1f} (here {{net}})",
+    Why.PRIOR: "the probability comes from the prior or from other pairs, which is no verdict: "
+    f'unless decided pairs imply it, "ancestor" needs a log Bayes factor above {LEAST_FOR:.1f}, '
+    f'"not ancestor" one below -{LEAST_AGAINST:.1f} (here {{net}})',
 }
 
 

@@ -66,7 +66,7 @@ def check(study: Path, *, reading: opt.Reading) -> opt.Answers:
     from jigsaw_crl.assembly.conclusion import about_clients, consider
     from jigsaw_crl.assembly.panel import read_fragments
     from jigsaw_crl.diagnostics import check_study
-    from jigsaw_crl.pipeline import Options, recover_study
+    from jigsaw_crl.pipeline import Options, only_usable, recover_clients
     from jigsaw_crl.result.summary import left_out, summarise
     from jigsaw_crl.study import read_study
 
@@ -80,11 +80,12 @@ def check(study: Path, *, reading: opt.Reading) -> opt.Answers:
     withheld: frozenset[str] = frozenset()
     try:
         with working("recovering"):
-            recovered, report = recover_study(data, Options(), report)
-            evidence, _, found = consider(read_fragments(r.fragment for r in recovered))
+            recovered, report = recover_clients(data, Options(), report)
+            left = only_usable(data, recovered, report)
+            evidence, _, found = consider(read_fragments(r.fragment for r in left))
         across = (*about_clients(report.across), *found)
         report, withheld = replace(report, across=across), evidence.use.withheld
-        outcomes = {r.fragment.client: r.fragment.outcome for r in recovered}
+        outcomes = {r.fragment.client: r.fragment.outcome for r in left}
     except InputError as error:
         refusal = error
     parts = left_out(report.findings, outcomes)

@@ -209,14 +209,16 @@ def _result_of(
 def report(folder: Path, *, output: Path | None = None, force: bool = False) -> opt.Answers:
     """Write the one-file HTML report of a result.
 
-    By default into the result folder.
+    By default into the result folder. Which sensors carry which label is known only to `jigsaw
+    recover`, which reads the rows: this page does not show it.
     """
     from jigsaw_crl.result.folder import REPORT, is_report, load_result
 
     target = folder / REPORT if output is None else output
     check_output(target, is_report, inputs=[folder], force=force, what="a report")
     load_result(folder).report(target, force=force)
-    yield {"output": str(target)}, f"written to {target}"
+    lacks = "the page has no section Sensors, which only `jigsaw recover` can write"
+    yield {"output": str(target)}, [f"written to {target}", f"note: {lacks}"]
 
 
 def _answer(result: Result, out: Path | None, force: bool) -> tuple[Any, ...]:

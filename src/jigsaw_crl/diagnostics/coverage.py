@@ -11,6 +11,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import label_key
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import finding
@@ -34,7 +35,11 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     owners = {name: [c for c, own in labels.items() if name in own] for name in names}
     lonely = [name for name in names if len(owners[name]) == 1]
     if lonely and len(labels) > 1:
-        shown = few((f"{x} ({owners[x][0]})" for x in lonely), 6)
+        # TankTemp and tank_temp are two labels; a person may have meant one.
+        alike = {label_key(x).replace(" ", ""): x for x in names if x not in lonely}
+        twins = {x: alike.get(label_key(x).replace(" ", ""), "") for x in lonely}
+        asked = {x: f"; is it {twin}?" if twin else "" for x, twin in twins.items()}
+        shown = few((f"{x} ({owners[x][0]}{asked[x]})" for x in lonely), 6)
         what = pluralise(len(lonely), "label is", "labels are")
         yield finding("lonely-labels", float(len(lonely)), 0.0, what=what, shown=shown)
     seen = {pair for own in labels.values() for pair in combinations(sorted(set(own)), 2)}
@@ -51,7 +56,8 @@ def check_districts(
     """A finding about open pairs that are in one district at every client that has both.
 
     None of these clients can tell which of the two is the ancestor. `undetermined` are the ordered
-    pairs without a verdict.
+    pairs without a verdict. A warning about a client or a label may be the reason why it looks so,
+    and then the client does not count as one that finds them confounded.
     """
     joined: dict[tuple[str, str], list[str]] = {}
     split: set[tuple[str, str]] = set()
@@ -78,13 +84,19 @@ def check_districts(
 
 def _confounded(fragment: Fragment) -> BoolArray:
     """Pairs that the client has evidence to be confounded, and not just none against, (p, p)."""
+    doubtful = {f.regime for f in fragment.findings if f.severity != "info"}
+    # A finding without a regime, or about the control, is about all labels.
+    everything = not doubtful <= set(fragment.labels)
+    clear = np.array([not everything and x not in doubtful for x in fragment.labels])
+    pairs: BoolArray = clear[:, None] & clear
     if fragment.bayes is None:
-        return np.ones((len(fragment.labels),) * 2, dtype=bool)
+        return pairs
     ancestry = fragment.bayes.log_factor
     other = np.fmax(np.fmax(ancestry, ancestry.T), 0.0)
     # Its model is wrong less often than that. Rounded readings of a real plant gave 24 to 1 for a
     # pair that is not confounded.
-    return np.asarray(fragment.bayes.district_log_factor - other > -log(MODEL_ERROR))
+    factor = fragment.bayes.district_log_factor - other
+    return np.asarray(pairs & (factor > -log(MODEL_ERROR)))
 
 
 def check_copies(clients: Sequence[Client]) -> Iterator[Finding]:

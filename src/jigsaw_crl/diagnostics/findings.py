@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from jigsaw_crl.base.findings import Finding, Severity
+from jigsaw_crl.base.text import number
 
 # Factors below this are not worth a line.
 NOTICEABLE = 2.0
@@ -110,7 +111,7 @@ WARNINGS = {
         'It counts as soft. Call it "soft" if its target could still respond to its causes.',
     ),
     "excess-spread": (
-        "the regimes differ from the control in all directions, {value:.2g} times as much as "
+        "the regimes differ from the control in all directions, {amount} times as much as "
         "independent rows do: rows of one subject are alike, gains drift, or sensors bend",
         "Errors are taken as that much larger, and means are not used. Name the column with the "
         "subject or run of each row (--group), and check the sensors.",
@@ -131,7 +132,7 @@ WARNINGS = {
         "{what}, or divide each feature by the size of its noise.",
     ),
     "uneven-units": (
-        "the feature {feature!r} spreads {value:.3g} times as widely as another, so the noise "
+        "the feature {feature!r} spreads {amount} times as widely as another, so the noise "
         "floor is that of the widest",
         "Leave it out with --ignore if it is a time or an index; otherwise divide each column by "
         "its standard deviation in the control.",
@@ -150,7 +151,7 @@ WARNINGS = {
         "Record it with a wider range, or leave the feature out with --ignore.",
     ),
     "heavy-tails": (
-        "rows have heavy tails ({feature!r} has kurtosis {value:.3g}): its {rows:,} rows count as "
+        "rows have heavy tails ({feature!r} has kurtosis {amount}): its {rows:,} rows count as "
         "{worth:,.0f}{more}",
         "Errors use the smaller number. Leave spoilt rows out with --trim 0.05 (trim=0.05).",
     ),
@@ -303,7 +304,8 @@ def finding(
     """
     severity, message, remedy = FINDINGS[name]
     client, regime = words.get("client"), words.get("regime")
-    known = {"value": value, "threshold": threshold, "label": regime, **words}
+    amount = "" if value is None else number(value)
+    known = {"value": value, "amount": amount, "threshold": threshold, "label": regime, **words}
     return Finding(
         name.split("/")[0],
         words.get("severity", severity),

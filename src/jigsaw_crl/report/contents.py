@@ -16,7 +16,7 @@ from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.entailment import Fact
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, YES, Verdict
 from jigsaw_crl.base.findings import Finding, most_severe_first
-from jigsaw_crl.base.text import chance, few, pluralise
+from jigsaw_crl.base.text import chance, few, number, pluralise
 from jigsaw_crl.report.drawing import draw_graph, draw_piece
 from jigsaw_crl.result.result import Result
 
@@ -128,16 +128,18 @@ def _about_open(order: GlobalOrder, opened: frozenset[tuple[str, str]]) -> Remar
 def likely_right(order: GlobalOrder) -> str:
     """How often verdicts were right in the simulations that are most like the study.
 
+    A study counts as hard if most of its clients have hard interventions.
     Empty for exact moments, from Algorithm 3, without any verdict, and for a system that is not
     linear, of which there are none.
     """
     rows = [n for f in order.fragments for n in (f.n_samples or {}).values()]
     if order.mode != "evidence" or order.is_bent or not rows or not (order.verdicts >= 0).any():
         return ""
-    kind = "soft" if order.effects is None else "hard"
+    clients, size = len(order.fragments), median(rows)
+    hard = sum(f.hard is not None and any(f.hard.hard) for f in order.fragments)
+    kind = "hard" if 2 * hard > clients else "soft"
     known = _simulations()
     known = known[known["kind"] == kind]
-    clients, size = len(order.fragments), median(rows)
     far = np.abs(np.log10(known["clients"] / clients)) + np.abs(np.log10(known["rows"] / size))
     like = known[far == far.min()]
 
@@ -146,9 +148,11 @@ def likely_right(order: GlobalOrder) -> str:
         return ("> 99.9 %" if text == "100.0" else f"{text} %").replace(" ", "\N{NO-BREAK SPACE}")
 
     there = pluralise(int(like["clients"].iloc[0]), "client")
+    here = pluralise(clients, "client")
+    here += f", {hard} of them with hard interventions" if 0 < hard < clients else ""
     return (
         f"The nearest simulated studies have {kind} interventions, {there} and "
-        f"{like['rows'].iloc[0]:,} rows per regime (this one: {pluralise(clients, 'client')}, "
+        f"{like['rows'].iloc[0]:,} rows per regime (this one: {here}, "
         f"{size:,.0f} rows); there, {right('wrong_yes')} of “ancestor” and {right('wrong_no')} of "
         "“not ancestor” verdicts were right."
     )
@@ -190,9 +194,9 @@ def _cards(findings: Sequence[Finding]) -> list[dict[str, Any]]:
         about = {"severity": f.severity, "check": f.check, "remedy": f.remedy}
         card = cards.setdefault((f.severity, f.check, f.remedy), {**about, "seen": {}})
         where = " / ".join(name for name in (f.client, f.regime) if name) or "study"
-        limit = "" if f.threshold is None else f", threshold {f.threshold:.3g}"
-        number = "" if f.value is None else f"{f.value:.3g}{limit}"
-        card["seen"].setdefault(f.message, []).append((where, number))
+        limit = "" if f.threshold is None else f", threshold {number(f.threshold)}"
+        measured = "" if f.value is None else f"{number(f.value)}{limit}"
+        card["seen"].setdefault(f.message, []).append((where, measured))
     return list(cards.values())
 
 
@@ -274,5 +278,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(f"{name}: {key}", inner)
+    elif isinstance(value, (list, tuple)):
+        yield name.replace("_", " "), ", ".join(map(str, value))
     elif value is not None:
         yield name.replace("_", " "), str(value)

@@ -65,8 +65,8 @@ class Difference:
     def news(self) -> str:
         """The summary and the first verdicts that changed, for a result that goes on from one."""
         told = few(
-            (f"whether {v.ancestor} is an ancestor of {v.descendant}: {v.before.says}, now "
-            f"{v.after.says}" for v in self.of("verdict") if v.before and v.after),
+            (f"{v.ancestor} → {v.descendant} was “{v.before.says}” and is “{v.after.says}” now"
+            for v in self.of("verdict") if v.before and v.after),
             3,
         )  # fmt: skip
         return f"Since last time: {self.summary}{f' ({told})' if told else ''}."

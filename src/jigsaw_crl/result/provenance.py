@@ -48,8 +48,10 @@ def with_sites(
     added = [*(x for x in out.get("added", ()) if x not in gone), *(f.client for f in new)]
     if added or "added" in out:
         out["added"] = added
-    if gone:
-        out["removed"] = sorted({*out.get("removed", ()), *gone})
+    # A client whose data were corrected is there.
+    removed = {*out.get("removed", ()), *gone} - {f.client for f in new}
+    if removed or "removed" in out:
+        out["removed"] = sorted(removed)
     if "n_samples" in out:
         out["n_samples"] |= {f.client: f.n_samples for f in new}
     return out
