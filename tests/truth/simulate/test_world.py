@@ -97,7 +97,6 @@ def test_the_same_seed_gives_the_same_world_and_sample():
         (lambda: setting("A").client(0, labels=["nowhere"]), "cannot be intervened on"),
         (lambda: setting("A").client(0, 100, "cauchy"), "no noise family"),
         (lambda: setting("A").client(0, 100, seed=-2), "seed"),
-        (lambda: setting("A").client(0, 100, doses=0), "doses"),
         (lambda: setting("A").rows(0, 2), "too few"),
         (lambda: setting("A").node("q"), "no label"),
     ],

@@ -34,7 +34,7 @@ class Intervention:
         - ``"hard"``: the parents' weights are cut, and the standard deviation of the noise is
           multiplied by Unif[low, high];
         - ``"mild"``: each parent's weight is multiplied by Unif[low, high], the noise stays;
-        - ``"shrink"``: weights halved and noise variance quartered (again for each further dose);
+        - ``"shrink"``: weights halved and noise variance quartered;
         - ``"knock-down"``: the variance of the target is multiplied by v ~ Unif[low, high]
           (weights by √v, noise variance by v), and its mean falls by √(1 − v) of its standard
           deviation, so that its second moment about the control's mean stays the same;
@@ -120,12 +120,7 @@ class Intervention:
         return replace(name, **changes)
 
     def draw(
-        self,
-        sem: SEM,
-        target: int,
-        rng: np.random.Generator,
-        dose: int = 0,
-        sign: float | None = None,
+        self, sem: SEM, target: int, rng: np.random.Generator, sign: float | None = None
     ) -> Change:
         """One change of the target's equation; the shift has a random sign unless one is given."""
         # Always the same draws, so that protocols can be compared on the same numbers.
@@ -135,11 +130,11 @@ class Intervention:
         sign = drawn_sign if sign is None else sign
         unit = sem.covariance()[target, target] if self.kind == "set" else sem.variances[target]
         shift = sign * float(rng.uniform(*self.shifts)) * float(np.sqrt(unit))
-        weights, variance, mean = self._change(sem, target, drawn, variance, mean, dose)
+        weights, variance, mean = self._change(sem, target, drawn, variance, mean)
         return Change(target, weights, variance, mean + shift)
 
     def _change(
-        self, sem: SEM, target: int, drawn: FloatArray, variance: float, mean: float, dose: int
+        self, sem: SEM, target: int, drawn: FloatArray, variance: float, mean: float
     ) -> tuple[FloatArray, float, float]:
         """Change of weights, noise variance and mean, before the shift."""
         a, old = sem.A[target], float(sem.variances[target])
@@ -152,8 +147,7 @@ class Intervention:
             case "mild":
                 return (drawn - 1) * a, 0.0, 0.0
             case "shrink":
-                kept = 0.5 ** (1 + dose)
-                return (kept - 1) * a, (kept**2 - 1) * old, 0.0
+                return -a / 2, -0.75 * old, 0.0
             case "knock-down":
                 fall = np.sqrt((1 - variance) * sem.covariance()[target, target])
                 return (np.sqrt(variance) - 1) * a, (variance - 1) * old, -float(fall)
