@@ -205,16 +205,10 @@ def reproduce(
 
     If it is killed, run it again: it resumes where it stopped.
     """
-    from jigsaw_crl.truth.experiments.reproduce import run
+    from jigsaw_crl.truth.experiments.plan import plan_of
+    from jigsaw_crl.truth.experiments.reproduce import METHODS, run_plan
 
-    made = run(
-        what,
-        out=out,
-        quick=quick,
-        workers=workers or os.cpu_count() or 1,
-        methods=tuple(method or ("paper", "null-cone")),
-        only=only or (),
-        force=force,
-    )
+    plan = plan_of(what, quick=quick, methods=tuple(method or METHODS), only=only or ())
+    made = run_plan(plan, out / what, workers=workers or os.cpu_count() or 1, force=force)
     document = {"page": str(made.page), "pictures": [str(p) for p in made.pictures]}
     yield document, f"written to {made.page}"

@@ -55,7 +55,7 @@ def test_rows_of_a_subject_are_alike_and_scattered(world):
 
 def test_tails_are_as_heavy_as_asked_for_and_the_variance_stays():
     world = random_world(3, 1, 1.0, 1)
-    A, H = world.truth(0).marginal.A, world.truth(0).H
+    A, H = world.truth(0).marginal.A, np.linalg.pinv(world.truth(0).mixing)
 
     def noise(*departures):
         """The noises: (I − A) G⁺ X."""
@@ -121,7 +121,7 @@ def test_a_system_that_saturates_is_linear_for_a_small_bend_and_bounded_for_a_la
     assert np.allclose(control(chain, "nonlinear-system=1e-5"), plain, rtol=1e-6, atol=1e-6)
     # tanh(20 z)/20 is at most 1/20: the latents are hardly related then.
     truth = chain.truth(0)
-    latents = control(chain, "nonlinear-system=20") @ truth.H.T
+    latents = control(chain, "nonlinear-system=20") @ np.linalg.pinv(truth.mixing).T
     assert np.allclose(np.cov(latents.T), np.eye(3), atol=0.1)
 
 
