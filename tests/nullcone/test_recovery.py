@@ -152,7 +152,9 @@ def test_a_client_that_intervenes_on_some_latents_settles_the_pairs_of_those():
         assert ((fragment.evidence > 0) == ancestor)[told].all()
 
 
-@pytest.mark.parametrize("kind", ["noise-only", "mean-only", "mean-noise"])
+@pytest.mark.parametrize(
+    "kind", ["noise-only", "mean-only", Intervention("noise-only", shift=(2.0, 3.0))]
+)
 @pytest.mark.parametrize("n", [None, 10_000])
 def test_interventions_on_noise_or_mean_alone_leave_ancestry_undetermined_and_say_so(kind, n):
     world = jc.simulate.random_world(10, 3, 0.7, seed=60_000, intervention=kind)

@@ -1,8 +1,4 @@
-"""Commands on simulated worlds: `demo`, `simulate`, `reproduce`.
-
-What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
-completion load this module and should answer at once.
-"""
+"""Commands on simulated worlds: `demo`, `simulate`, `reproduce`."""
 
 from __future__ import annotations
 

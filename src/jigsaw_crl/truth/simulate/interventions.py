@@ -12,9 +12,8 @@ from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
 # Every kind, with the range that its numbers are drawn from unless another is given.
-_USUAL = "additive shrink hard-keep hard-replace noise-only mean-only mean-noise"
 _RANGES = {
-    **dict.fromkeys(_USUAL.split(), (2.0, 3.0)),
+    **dict.fromkeys(("additive", "shrink", "hard-replace", "noise-only", "mean-only"), (2.0, 3.0)),
     "hard": (0.5, 2.0),
     "mild": (0.3, 0.7),
     "knock-down": (0.5, 0.5),
@@ -40,10 +39,9 @@ class Intervention:
           deviation, so that its second moment about the control's mean stays the same;
         - ``"set"``: the parents' weights are cut, and the standard deviation of the target becomes
           Unif[low, high] of what it was; the shift counts in it as well;
-        - ``"hard-keep"``: the parents' weights are cut, the noise stays;
         - ``"hard-replace"``: the weights are cut, the noise variance becomes 1 + Unif[low, high];
         - ``"noise-only"``: Δσ alone; ``"mean-only"``: a shift of the mean by Unif[low, high]
-          alone; ``"mean-noise"``: both of these.
+          alone.
     low, high : float, optional
         The range of the draws; by default [0.5, 2] for hard, [0.3, 0.7] for mild, 0.5 for
         knock-down, 0.7 for set, and [2, 3] otherwise.
@@ -153,21 +151,19 @@ class Intervention:
                 return (np.sqrt(variance) - 1) * a, (variance - 1) * old, -float(fall)
             case "set":
                 return -a, variance**2 * float(sem.covariance()[target, target]) - old, 0.0
-            case "hard-keep":
-                return -a, 0.0, 0.0
             case "hard-replace":
                 return -a, 1.0 + variance - old, 0.0
             case "noise-only":
                 return none, variance, 0.0
-            case "mean-only":
-                return none, 0.0, mean
             case _:
-                return none, variance, mean
+                return none, 0.0, mean
 
 
 INTERVENTIONS = {
     "paper": Intervention(),
     "weak": Intervention(low=0.5, high=1.0),
     "strong": Intervention(low=4.0, high=6.0),
+    # The noise stays as it is.
+    "hard-keep": Intervention("hard", low=1.0, high=1.0),
     **{kind: Intervention(kind) for kind in _RANGES if kind != "additive"},
 }
