@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -151,7 +152,7 @@ def write_study(
     return files
 
 
-def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) -> Path:
+def write_table(regimes: Mapping[str, FloatArray], path: Path, file_format: str) -> Path:
     """Write the rows of all regimes as one table, `csv` or `parquet`."""
     import numpy as np
     import pyarrow as pa

@@ -80,7 +80,8 @@ def true_view(sem: SEM, names: tuple[str, ...], view: View) -> Truth:
     # Ancestors first: in a closed order an ancestor has strictly fewer ancestors.
     first = np.argsort(order.sum(axis=0), kind="stable").tolist()
     above = [[i for a in np.flatnonzero(order[:, b]).tolist() for i in blocks[a]] for b in first]
-    _, Q = block_rq(np.linalg.pinv(view.mixing), [blocks[b] for b in first], above)
+    H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
+    _, Q = block_rq(H, [blocks[b] for b in first], above)
     edges = [(labels[j], labels[i]) for i, j in np.argwhere(graph.directed)]
     spouses = [frozenset((labels[i], labels[j])) for i, j in np.argwhere(graph.bidirected)]
     return Truth(
