@@ -29,38 +29,39 @@ Format = Literal["csv", "parquet"]
 @opt.command("jigsaw demo --out jigsaw-demo/")
 def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers:
     """The main job on an embedded study: recover, explain, report."""
+    from jigsaw_crl.report.contents import decided_across_clients
     from jigsaw_crl.truth.demo import ROWS, SIMULATED, run_demo
 
-    made = run_demo(out, force=force)
-    order, report = made.result.order, made.folder / "report.html"
-    certificate = None if made.across is None else order.explain(*made.across)
+    result, comparison = run_demo(out, force=force)
+    order, report = result.order, out / "report.html"
+    across = decided_across_clients(order)
+    certificate = None if across is None else order.explain(*across)
 
     told: list[str | Table] = [
-        f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
+        f"{result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
         f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
         f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
         f"{SIMULATED}\n",
-        *result_told(made.result),
+        *result_told(result),
     ]
-    if made.across is not None:
-        seen = order.panel.seen_by(*order.indices(*made.across))
+    if across is not None:
+        seen = order.panel.seen_by(*order.indices(*across))
         who = "No client could tell this alone" if seen else "No client has both labels"
         told.append(f"\n{who}; together they know:\n{certificate}\n")
     columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
-    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in made.comparison]
+    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in comparison]
     told.append(Table("Compared with the truth, which the simulator knows", columns, rows))
-    told.append(f"Result folder: {made.folder}\nReport:        {report.resolve()}")
-    told.append(f"Done in {made.seconds:.1f} s. Open the report in a browser.")
+    told.append(f"Result folder: {out}\nReport:        {report.resolve()}")
+    told.append("Open the report in a browser.")
     document = {
-        "study": made.result.provenance["study"],
+        "study": result.provenance["study"],
         "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
         "undetermined": sorted(list(pair) for pair in order.undetermined()),
-        "across": None if made.across is None else list(made.across),
+        "across": None if across is None else list(across),
         "certificate": None if certificate is None else str(certificate),
-        "comparison": [asdict(row) for row in made.comparison],
-        "out": str(made.folder),
+        "comparison": [asdict(row) for row in comparison],
+        "out": str(out),
         "report": str(report),
-        "seconds": round(made.seconds, 2),
     }
     yield document, told
 
