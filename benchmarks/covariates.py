@@ -47,7 +47,7 @@ def tables(
         for label in (None, *(x for x in world.truth(k).labels if x != NAME)):
             E = rng.standard_normal((n, world.n_latent))
             E[:, 0] = season * rng.standard_normal() + (1 + season) ** rng.uniform(-1, 1) * E[:, 0]
-            rows = rows_from_noise(world.regime(k, label, 0), E, rng)
+            rows = rows_from_noise(world.regime(k, label), E, rng)
             frame = pd.DataFrame(rows, columns=[f"x{j + 1}" for j in range(rows.shape[1])])
             frame[NAME], frame["regime"] = E[:, 0], label or "control"
             blocks.append(frame)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -150,7 +152,9 @@ def test_a_client_that_intervenes_on_some_latents_settles_the_pairs_of_those():
         assert ((fragment.evidence > 0) == ancestor)[told].all()
 
 
-@pytest.mark.parametrize("kind", ["noise-only", "mean-only", "mean-noise"])
+@pytest.mark.parametrize(
+    "kind", ["noise-only", "mean-only", Intervention("noise-only", shift=(2.0, 3.0))]
+)
 @pytest.mark.parametrize("n", [None, 10_000])
 def test_interventions_on_noise_or_mean_alone_leave_ancestry_undetermined_and_say_so(kind, n):
     world = jc.simulate.random_world(10, 3, 0.7, seed=60_000, intervention=kind)
@@ -265,7 +269,17 @@ def test_an_effect_does_not_pass_for_a_cause_whose_own_intervention_does_not_sho
 def test_several_strengths_of_one_label_agree_with_the_truth():
     for seed in range(4):
         world = jc.simulate.random_world(10, 1, 0.8, seed=58_000 + seed)
-        client = world.client(0, doses=3)
+        doses = [replace(world, intervention=Intervention(low=x, high=2 * x)) for x in (1, 2, 4)]
+        applied = [dose.client(0) for dose in doses]
+        client = jc.Client.from_covariances(
+            "lab",
+            observational=applied[0].control.covariance,
+            n_samples=None,
+            interventions={
+                label: [one.interventions[label][0].covariance for one in applied]
+                for label in applied[0].labels
+            },
+        )
         assert all(len(ms) == 3 for ms in client.interventions.values())
         assert same_structure(recover_fragment(client), world.truth(0))
 

@@ -110,7 +110,7 @@ def test_leakage_counts_forbidden_entries_only():
         if a != b and not truth.block_order.is_ancestor(truth.block_of(b), truth.block_of(a))
     )
     wrong = truth.Q.copy()
-    wrong[i] += truth.H[j]
+    wrong[i] += np.linalg.pinv(truth.mixing)[j]
     assert support_leakage(truth, exact_fragment(truth, wrong)) == pytest.approx(1 / forbidden)
     # The scale of a row means nothing.
     scaled = exact_fragment(truth, wrong * 1e-6)

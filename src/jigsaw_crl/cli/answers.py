@@ -1,7 +1,4 @@
-"""Commands that ask a result: `explain`, `predict`, `diff`, `design`, `verify`.
-
-What a command runs is imported inside it, for start-up time.
-"""
+"""Commands that ask a result: `explain`, `predict`, `diff`, `design`, `verify`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The application, its exit codes, and the one-line message of an error.
 
-What a command runs is imported inside it, so that `jigsaw --help` and shell completion answer at
-once.
+What a command runs is imported inside it, in every module of this room, so that `jigsaw --help`
+and shell completion answer at once.
 """
 
 from __future__ import annotations

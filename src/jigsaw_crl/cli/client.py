@@ -1,8 +1,4 @@
-"""Commands that run where the rows are: `init`, `check`, `moments`, `fragment`.
-
-What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
-completion load this module and should answer at once.
-"""
+"""Commands that run where the rows are: `init`, `check`, `moments`, `fragment`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The commands `jigsaw federate …`.
-
-Each command imports what it runs, so that help and completion start fast.
-"""
+"""The commands `jigsaw federate …`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Commands that make a global order and report it: `recover`, `assemble`, `report`.
-
-What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
-completion load this module and should answer at once.
-"""
+"""Commands that make a global order and report it: `recover`, `assemble`, `report`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
-"""Commands on simulated worlds: `demo`, `simulate`, `reproduce`.
-
-What a command runs is imported inside it, for start-up time: `jigsaw COMMAND --help` and shell
-completion load this module and should answer at once.
-"""
+"""Commands on simulated worlds: `demo`, `simulate`, `reproduce`."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,38 +29,39 @@ Format = Literal["csv", "parquet"]
 @opt.command("jigsaw demo --out jigsaw-demo/")
 def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers:
     """The main job on an embedded study: recover, explain, report."""
+    from jigsaw_crl.report.contents import decided_across_clients
     from jigsaw_crl.truth.demo import ROWS, SIMULATED, run_demo
 
-    made = run_demo(out, force=force)
-    order, report = made.result.order, made.folder / "report.html"
-    certificate = None if made.across is None else order.explain(*made.across)
+    result, comparison = run_demo(out, force=force)
+    order, report = result.order, out / "report.html"
+    across = decided_across_clients(order)
+    certificate = None if across is None else order.explain(*across)
 
     told: list[str | Table] = [
-        f"{made.result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
+        f"{result.provenance['study']}: {pluralise(len(order.fragments), 'client')}, "
         f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
         f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
         f"{SIMULATED}\n",
-        *result_told(made.result),
+        *result_told(result),
     ]
-    if made.across is not None:
-        seen = order.panel.seen_by(*order.indices(*made.across))
+    if across is not None:
+        seen = order.panel.seen_by(*order.indices(*across))
         who = "No client could tell this alone" if seen else "No client has both labels"
         told.append(f"\n{who}; together they know:\n{certificate}\n")
     columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
-    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in made.comparison]
+    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in comparison]
     told.append(Table("Compared with the truth, which the simulator knows", columns, rows))
-    told.append(f"Result folder: {made.folder}\nReport:        {report.resolve()}")
-    told.append(f"Done in {made.seconds:.1f} s. Open the report in a browser.")
+    told.append(f"Result folder: {out}\nReport:        {report.resolve()}")
+    told.append("Open the report in a browser.")
     document = {
-        "study": made.result.provenance["study"],
+        "study": result.provenance["study"],
         "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
         "undetermined": sorted(list(pair) for pair in order.undetermined()),
-        "across": None if made.across is None else list(made.across),
+        "across": None if across is None else list(across),
         "certificate": None if certificate is None else str(certificate),
-        "comparison": [asdict(row) for row in made.comparison],
-        "out": str(made.folder),
+        "comparison": [asdict(row) for row in comparison],
+        "out": str(out),
         "report": str(report),
-        "seconds": round(made.seconds, 2),
     }
     yield document, told
 
@@ -155,7 +153,7 @@ def write_study(
     return files
 
 
-def write_table(regimes: dict[str, FloatArray], path: Path, file_format: str) -> Path:
+def write_table(regimes: Mapping[str, FloatArray], path: Path, file_format: str) -> Path:
     """Write the rows of all regimes as one table, `csv` or `parquet`."""
     import numpy as np
     import pyarrow as pa
@@ -205,16 +203,10 @@ def reproduce(
 
     If it is killed, run it again: it resumes where it stopped.
     """
-    from jigsaw_crl.truth.experiments.reproduce import run
+    from jigsaw_crl.truth.experiments.plan import plan_of
+    from jigsaw_crl.truth.experiments.reproduce import METHODS, run_plan
 
-    made = run(
-        what,
-        out=out,
-        quick=quick,
-        workers=workers or os.cpu_count() or 1,
-        methods=tuple(method or ("paper", "null-cone")),
-        only=only or (),
-        force=force,
-    )
+    plan = plan_of(what, quick=quick, methods=tuple(method or METHODS), only=only or ())
+    made = run_plan(plan, out / what, workers=workers or os.cpu_count() or 1, force=force)
     document = {"page": str(made.page), "pictures": [str(p) for p in made.pictures]}
     yield document, f"written to {made.page}"

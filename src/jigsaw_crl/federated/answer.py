@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.federated.disclosure import check_rows
@@ -18,16 +17,14 @@ from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.federated.signing import Received, check_time, open_signed, open_unverified
 from jigsaw_crl.fragment.reading import read_bytes
 
-WHY_NOT: Mapping[str, str] = MappingProxyType(
-    {
-        "none": "it has no finished fragment",
-        "invalid": "its file is not a fragment as this program writes it",
-        "other-client": "its fragment is another client's",
-        "too-few-rows": "a regime has fewer rows than the site allows",
-        "budget-spent": "it has sent as many fragments as the site allows",
-        "not-logged": "it could not log what it sends",
-    }
-)
+WHY_NOT: Mapping[str, str] = {
+    "none": "it has no finished fragment",
+    "invalid": "its file is not a fragment as this program writes it",
+    "other-client": "its fragment is another client's",
+    "too-few-rows": "a regime has fewer rows than the site allows",
+    "budget-spent": "it has sent as many fragments as the site allows",
+    "not-logged": "it could not log what it sends",
+}
 """The words with which a site says that it sends no fragment, and what they mean."""
 
 # Seconds to wait for another process of the site that writes to its log.

@@ -10,38 +10,16 @@ are rounded to two digits, and the numbers of findings to three.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from types import MappingProxyType
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
 
-FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "format": "the words jigsaw-crl/fragment",
-        "version": "the version of this list",
-        "client": "the site's name",
-        "method": "null-cone or paper",
-        "labels": "the names of the p interventions",
-        "blocks": "which labels are in a block together",
-        "block_covers": "which block is directly above which",
-        "districts": "which labels share a hidden cause",
-        "n_samples": "how many rows each regime has",
-        "outcome": "whether recovery went well, and what to do if not",
-        "findings": "what was noticed about the data: a sentence and at most two numbers each",
-        "bayes": "log Bayes factors of label pairs, p × p per hypothesis, rounded to a sixteenth; "
-        "which labels moved one direction only",
-        "soft": "with hard interventions: the same factors as if none were hard",
-        "statements": "from exact moments: yes, no or cannot say for label pairs, p × p",
-        "hard": "from hard interventions: which labels, and effects between labels in standard "
-        "deviations with their errors, p × p",
-        "shares": "how much of a label's change belongs to another label, with its error, p × p",
-        "rank_one": "what you say of labels that moved one direction only, if you say anything",
-    }
-)
+FIELDS = {name: field.description or "" for name, field in FragmentDocument.model_fields.items()}
 """Every field of a fragment and what it says. A fragment with any other field is refused."""
 
 

@@ -50,7 +50,7 @@ class LogLine(Document):
     remedy = "Restore it from a backup: without it a replayed fragment would go unnoticed."
 
     format: Literal["jigsaw-crl/log"]
-    version: Literal[2]
+    version: Literal[1]
     at: str
     study: str | None
     round: str
@@ -142,7 +142,7 @@ class Ledger:
                 continue
             line = LogLine(
                 format="jigsaw-crl/log",
-                version=2,
+                version=1,
                 at=now(),
                 study=study,
                 round=round_name,

@@ -35,7 +35,7 @@ class Envelope(SignedDocument):
     remedy = "Ask the site to write it again with `jigsaw fragment --sign KEY`."
 
     format: Literal["jigsaw-crl/signed-fragment"]
-    version: Literal[3]
+    version: Literal[1]
     site: str
     key: str
     study: str
@@ -47,7 +47,7 @@ class Envelope(SignedDocument):
     @classmethod
     def of(cls, fragment: Fragment, about: dict[str, object]) -> Envelope:
         """The envelope of a fragment, with what is said about it in the other fields."""
-        head = {"format": "jigsaw-crl/signed-fragment", "version": 3}
+        head = {"format": "jigsaw-crl/signed-fragment", "version": 1}
         own = {"site": fragment.client, "fragment": fragment.to_json()}
         return cls.from_document({**head, **about, **own})
 

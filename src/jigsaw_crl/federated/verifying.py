@@ -57,7 +57,7 @@ class ResultSignature(SignedDocument):
     remedy = "Ask the coordinator to sign the result again."
 
     format: Literal["jigsaw-crl/result-signature"]
-    version: Literal[3]
+    version: Literal[1]
     study: str | None
     round: str | None
     files: dict[str, str]
@@ -99,7 +99,7 @@ def sign_result(folder: Path, key: Ed25519PrivateKey) -> Path:
     about = load_result(folder).provenance
     unsigned = ResultSignature(
         format="jigsaw-crl/result-signature",
-        version=3,
+        version=1,
         study=about.get("study"),
         round=about.get("round"),
         files=_digests_of(folder),

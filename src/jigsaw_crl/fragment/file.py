@@ -154,28 +154,53 @@ class GroupsDocument(Closed):
 
 
 class FragmentDocument(Document):
-    """The fields of a fragment's file. Labels and blocks are named by their positions."""
+    """The fields of a fragment's file. Labels and blocks are named by their positions.
+
+    What is said of each field is shown to those who decide whether a fragment may leave a site.
+    """
 
     kind = "fragment"
     remedy = "Write it again with `jigsaw fragment`, and send the file unaltered."
 
-    format: Literal["jigsaw-crl/fragment"]
-    version: Literal[1]
-    client: _Text
-    method: Method
-    labels: list[_Text] = Field(min_length=1, max_length=_MAX_LABELS)
-    blocks: list[list[_Index]]
-    block_covers: list[tuple[_Index, _Index]]
-    districts: list[list[_Index]] | None
-    n_samples: Annotated[dict[_Text, _Count], Field(max_length=_MAX_LABELS + 1)] | None
-    outcome: Outcome
-    findings: list[Finding]
-    bayes: _Bayes | None
-    soft: _Bayes | None
-    statements: _StatementsDocument | None
-    hard: _Effects | None
-    shares: _Sizes | None
-    rank_one: RankOne | None
+    format: Literal["jigsaw-crl/fragment"] = Field(description="the words jigsaw-crl/fragment")
+    version: Literal[1] = Field(description="the version of this list")
+    client: _Text = Field(description="the site's name")
+    method: Method = Field(description="null-cone or paper")
+    labels: list[_Text] = Field(
+        description="the names of the p interventions", min_length=1, max_length=_MAX_LABELS
+    )
+    blocks: list[list[_Index]] = Field(description="which labels are in a block together")
+    block_covers: list[tuple[_Index, _Index]] = Field(
+        description="which block is directly above which"
+    )
+    districts: list[list[_Index]] | None = Field(description="which labels share a hidden cause")
+    n_samples: Annotated[dict[_Text, _Count], Field(max_length=_MAX_LABELS + 1)] | None = Field(
+        description="how many rows each regime has"
+    )
+    outcome: Outcome = Field(description="whether recovery went well, and what to do if not")
+    findings: list[Finding] = Field(
+        description="what was noticed about the data: a sentence and at most two numbers each"
+    )
+    bayes: _Bayes | None = Field(
+        description="log Bayes factors of label pairs, p × p per hypothesis, rounded to a "
+        "sixteenth; which labels moved one direction only"
+    )
+    soft: _Bayes | None = Field(
+        description="with hard interventions: the same factors as if none were hard"
+    )
+    statements: _StatementsDocument | None = Field(
+        description="from exact moments: yes, no or cannot say for label pairs, p × p"
+    )
+    hard: _Effects | None = Field(
+        description="from hard interventions: which labels, and effects between labels in standard "
+        "deviations with their errors, p × p"
+    )
+    shares: _Sizes | None = Field(
+        description="how much of a label's change belongs to another label, with its error, p × p"
+    )
+    rank_one: RankOne | None = Field(
+        description="what you say of labels that moved one direction only, if you say anything"
+    )
 
     def fragment(self, path: object | None = None) -> Fragment:
         """The fragment; an `InputError` that names `path` if the fields contradict each other."""

@@ -8,7 +8,6 @@ the tunnel's; the numbers are simulated from a fixed seed.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ import numpy as np
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.terminal import working
 from jigsaw_crl.pipeline import recover
-from jigsaw_crl.report.contents import decided_across_clients
 from jigsaw_crl.result.folder import check_folder
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study import Study
@@ -57,19 +55,6 @@ class Comparison:
     missed: int
 
 
-@dataclass(frozen=True, eq=False)
-class Demo:
-    """What the demo has found: the result, ours and the paper's method beside the truth, and a
-    relation that no single client could establish.
-    """
-
-    result: Result
-    comparison: tuple[Comparison, ...]
-    across: tuple[str, str] | None
-    folder: Path
-    seconds: float
-
-
 def light_tunnel(seed: int = SEED) -> World:
     """The demo's world.
 
@@ -88,26 +73,21 @@ def light_tunnel(seed: int = SEED) -> World:
     )
 
 
-def run_demo(out: str | Path = "jigsaw-demo", *, force: bool = False) -> Demo:
-    """Recover the embedded study, compare it with the truth, and write the result and its report.
+def run_demo(out: Path, *, force: bool = False) -> tuple[Result, list[Comparison]]:
+    """Recover the embedded study, write the result and its report, and compare it with the truth.
 
     With `force`, files in the folder `out` that this package did not write are overwritten.
     """
-    check_folder(Path(out), force=force)
-    start = time.perf_counter()
+    check_folder(out, force=force)
     world = light_tunnel()
     study = Study("light tunnel", tuple(world.clients(ROWS, seed=SEED)))
     with working("recovering"):
         result = recover(study, seed=SEED).with_proposal()
         result = replace(result, provenance={**result.provenance, "simulated": SIMULATED})
         paper = recover(study, method="paper")
-    comparison = (
-        _compare("jigsaw", world, result.order),
-        _compare("the paper's method", world, paper.order),
-    )
-    across = decided_across_clients(result.order)
-    folder = result.save(out, force=force)
-    return Demo(result, comparison, across, folder, time.perf_counter() - start)
+    result.save(out, force=force)
+    methods = {"jigsaw": result, "the paper's method": paper}
+    return result, [_compare(name, world, found.order) for name, found in methods.items()]
 
 
 def _compare(method: str, world: World, order: GlobalOrder) -> Comparison:

@@ -12,6 +12,7 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.truth.experiments import reproduce
+from jigsaw_crl.truth.experiments.plan import plan_of
 
 from .tiny_plan import numbers, tiny
 
@@ -125,9 +126,9 @@ def test_tables_show_our_mean_and_the_printed_number(tmp_path):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda out: reproduce.run("pictures", out), "nothing to reproduce"),
-        (lambda out: reproduce.run("figures", out, methods=("guess",)), "no method 'guess'"),
-        (lambda out: reproduce.run("tables", out, only=["A"]), "no part of the tables 'A'"),
+        (lambda _: plan_of("pictures", quick=True), "nothing to reproduce"),
+        (lambda out: reproduce.run_plan(tiny(methods=("guess",)), out), "no method 'guess'"),
+        (lambda _: plan_of("tables", quick=True, only=["A"]), "no part of the tables 'A'"),
     ],
 )
 def test_an_unknown_experiment_or_method_is_refused(call, says, tmp_path):

@@ -30,7 +30,7 @@ from jigsaw_crl.base.terminal import counted, working
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.pipeline import recover
 from jigsaw_crl.truth.experiments.pages import Pages, summarise, write_pages
-from jigsaw_crl.truth.experiments.plan import Plan, Task, plan_of
+from jigsaw_crl.truth.experiments.plan import Plan, Task
 from jigsaw_crl.truth.metrics import global_f1, subspace_error, support_leakage
 from jigsaw_crl.truth.simulate import setting
 
@@ -110,38 +110,23 @@ def run_task(task: Task, method: str, taus: Sequence[float | None], budget: int,
         return rows
 
 
-def run(
-    kind: str,
-    out: str | Path = "reproduce",
-    quick: bool = False,
-    workers: int = 1,
-    methods: tuple[str, ...] = ("paper", "null-cone"),
-    only: Sequence[str] = (),
-    force: bool = False,
-) -> Pages:
-    """Reproduce the paper's figures or tables, all of them or the parts `only` (see `plan_of`).
+def run_plan(plan: Plan, folder: Path, *, workers: int = 1, force: bool = False) -> Pages:
+    """Run the missing tasks of a plan, then write its pages.
 
     An interrupted run resumes when it is called again with the same folder. A method can be added
     later, or run alone. The numbers, runtimes apart, do not depend on `workers`: processes, or what
-    the backend of joblib takes for them. With `quick` it takes minutes, not hours; with
-    `force` files in `out` that no earlier run has written are overwritten.
+    the backend of joblib takes for them. With `force` files in the folder that no earlier run has
+    written are overwritten.
     """
-    for method in methods:
+    for method in plan.methods:
         choose(method, METHODS, "method")
-    plan = plan_of(kind, quick=quick, methods=tuple(methods), only=only)
-    folder = Path(out) / plan.kind
-    if not force and folder.exists() and not (folder / REPLICATES).is_dir():
+    store = folder / REPLICATES
+    if not force and folder.exists() and any(folder.iterdir()) and not store.is_dir():
         raise InputError(
             f"it exists and has no folder {REPLICATES} of an earlier run",
             "Choose another folder, or pass --force to overwrite files in it.",
             path=folder,
         )
-    return run_plan(plan, folder, workers=workers)
-
-
-def run_plan(plan: Plan, folder: Path, *, workers: int = 1) -> Pages:
-    """Run the missing tasks of a plan, then write its pages."""
-    store = folder / REPLICATES
     with writable(store, "the folder"):
         store.mkdir(parents=True, exist_ok=True)
     kept = Memory(store, verbose=0).cache(run_task)

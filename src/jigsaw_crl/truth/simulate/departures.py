@@ -182,46 +182,34 @@ def site(world: World, k: int, texts: Iterable[str]) -> Site:
     given = parsed(here)
     if "nonlinear-system" in given and world.system != "linear":
         raise InputError(f"the system is {world.system} already", "Leave out nonlinear-system.")
-    labels = _chosen(world, k, given, "other-label" in own, "other-label", 109, _labels)
-    edges = _chosen(world, k, given, "lacks-edge" in own, "lacks-edge", 110, _edges)
+    labels, edges = (
+        _chosen(world, k, name, int(given[name][0]), name in own) if name in given else []
+        for name in ("other-label", "lacks-edge")
+    )
     # The interventions of exchanged labels go round in a circle.
     return Site(given, dict(zip(labels, labels[1:] + labels[:1], strict=True)), tuple(edges))
 
 
-def _labels(world: World, k: int) -> list[Any]:
-    return [world.names[node] for node in world.view(k).nodes]
+# Numbers behind the seed: for the site that a departure concerns, and for what it chooses there.
+_PLACE, _CHOICE = 108, {"other-label": 109, "lacks-edge": 110}
 
 
-def _edges(world: World, k: int) -> list[Any]:
-    """Edges (cause, effect) between the latents of a client."""
-    own = set(world.view(k).nodes.tolist())
+def _possible(world: World, k: int, name: str) -> list[Any]:
+    """What a departure of one site chooses from: labels, or edges (cause, effect) between them."""
+    own = world.view(k).nodes.tolist()
+    if name == "other-label":
+        return [world.names[node] for node in own]
     found = np.argwhere(world.sem.A).tolist()
     return [(world.names[j], world.names[i]) for i, j in found if i in own and j in own]
 
 
-# Number behind the seed for the choice of the site that a departure concerns.
-_PLACE = 108
-
-
-def _chosen(
-    world: World,
-    k: int,
-    departures: Departures,
-    named: bool,
-    name: str,
-    stream: int,
-    possible: Callable[[World, int], list[Any]],
-) -> list[Any]:
+def _chosen(world: World, k: int, name: str, count: int, named: bool) -> list[Any]:
     """The labels or edges of client k that a departure of one site chooses at random.
 
-    None unless this client is that site: the one that was named, or one at random. `stream` is
-    the number behind the seed.
+    None unless this client is that site: the one that was named, or one at random.
     """
-    if name not in departures:
-        return []
-    count = int(departures[name][0])
     asked = [k] if named else range(world.n_clients)
-    able = [i for i in asked if len(possible(world, i)) >= count]
+    able = [i for i in asked if len(_possible(world, i, name)) >= count]
     if not able:
         raise InputError(
             f"{name}={count} is possible at no client",
@@ -229,6 +217,6 @@ def _chosen(
         )
     if k != int(np.random.default_rng([world.seed, _PLACE]).choice(able)):
         return []
-    every = possible(world, k)
-    rng = np.random.default_rng([world.seed, stream, k])
+    every = _possible(world, k, name)
+    rng = np.random.default_rng([world.seed, _CHOICE[name], k])
     return [every[i] for i in rng.choice(len(every), size=count, replace=False)]

@@ -45,10 +45,8 @@ class Truth:
         Directed edges (parent, child) of the induced mixed graph.
     mixing : array, shape (n_features, p_k)
         G_k.
-    H : array, shape (p_k, n_features)
-        The pseudo-inverse of G_k.
-    R, Q : array, shapes (p_k, p_k) and (p_k, n_features)
-        `H = R Q` by Algorithm 4.
+    Q : array, shape (p_k, n_features)
+        The latent basis: `G_k⁺ = R Q` by Algorithm 4.
     marginal : Marginal
         A_k and Σ_k.
     """
@@ -62,8 +60,6 @@ class Truth:
     spouses: frozenset[frozenset[str]]
     parents: frozenset[tuple[str, str]]
     mixing: FloatArray
-    H: FloatArray
-    R: FloatArray
     Q: FloatArray
     marginal: Marginal
 
@@ -81,11 +77,11 @@ def true_view(sem: SEM, names: tuple[str, ...], view: View) -> Truth:
     def named(groups: list[list[int]]) -> tuple[frozenset[str], ...]:
         return tuple(frozenset(labels[i] for i in group) for group in groups)
 
-    H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
     # Ancestors first: in a closed order an ancestor has strictly fewer ancestors.
     first = np.argsort(order.sum(axis=0), kind="stable").tolist()
     above = [[i for a in np.flatnonzero(order[:, b]).tolist() for i in blocks[a]] for b in first]
-    R, Q = block_rq(H, [blocks[b] for b in first], above)
+    H = np.asarray(np.linalg.pinv(view.mixing), dtype=np.float64)
+    _, Q = block_rq(H, [blocks[b] for b in first], above)
     edges = [(labels[j], labels[i]) for i, j in np.argwhere(graph.directed)]
     spouses = [frozenset((labels[i], labels[j])) for i, j in np.argwhere(graph.bidirected)]
     return Truth(
@@ -98,8 +94,6 @@ def true_view(sem: SEM, names: tuple[str, ...], view: View) -> Truth:
         spouses=frozenset(spouses),
         parents=frozenset(edges),
         mixing=view.mixing.copy(),
-        H=H,
-        R=R,
         Q=Q,
         marginal=sem.marginal(view.nodes),
     )
