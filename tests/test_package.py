@@ -4,8 +4,6 @@ The packages that it needs come from the environment that runs the tests; `make 
 them, and each extra, from the package index instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The conductor: many clients at once change how long it takes, never what comes out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 

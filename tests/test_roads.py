@@ -1,7 +1,5 @@
 """All roads to a result give one table of pairs and the same findings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

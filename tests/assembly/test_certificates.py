@@ -1,7 +1,5 @@
 """Every verdict can be recomputed from its certificate and the fragments alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations, product
 

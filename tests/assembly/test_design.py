@@ -1,7 +1,5 @@
 """The proposed next client settles open pairs."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Chances of what further data settle: nothing without data, and what decided pairs imply."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

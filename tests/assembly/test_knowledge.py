@@ -1,7 +1,5 @@
 """What the user knows is in the order, with what follows from it, and certificates say so."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

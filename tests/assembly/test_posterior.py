@@ -1,7 +1,5 @@
 """Sampling and its agreement, compared with the enumeration of all orders."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A small part of the fuzz run: broken files are read or refused in one line."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of the pages come from records, and a page, record or code that differs is named."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Findings about batches of rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import jigsaw_crl as jc

@@ -1,7 +1,5 @@
 """Every assumption that is broken on purpose is found, and nothing else is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

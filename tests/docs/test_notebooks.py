@@ -1,7 +1,5 @@
 """The notebooks of the site run in an empty folder and show what is stored in them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The site builds without warnings, is complete, and its pictures match the example scripts."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

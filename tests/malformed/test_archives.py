@@ -1,7 +1,5 @@
 """Malformed NumPy archives, moments files and AnnData files."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 What else is refused in a fragment is in tests/fragment/test_file.py.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders and manifests that are not a study, and invalid options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Malformed tables, in text, in Parquet and in memory."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Regimes of few rows, and regimes that moved the mean alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 

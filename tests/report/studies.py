@@ -1,7 +1,5 @@
 """Results to look at: small and large ones, and one whose labels try to break the page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
