@@ -66,7 +66,6 @@ def installed(wheel, tmp_path_factory) -> Path:
     return home / "bin"
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     source = ROOT / "src"
     files = {
@@ -83,7 +82,6 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert others.pop().endswith(".dist-info")
 
 
-@pytest.mark.slow
 def test_the_installed_demo_writes_its_report(installed, tmp_path):
     said = _run(installed / "jigsaw", "demo", folder=tmp_path)
     (report,) = tmp_path.rglob("report.html")
@@ -91,7 +89,6 @@ def test_the_installed_demo_writes_its_report(installed, tmp_path):
     assert report.stat().st_size > 10_000
 
 
-@pytest.mark.slow
 def test_the_installed_package_runs_the_fifteen_lines(installed, tmp_path):
     text = (ROOT / "README.md").read_text("utf-8")
     code, shown = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```", text, re.S)[0]

@@ -1,21 +1,14 @@
 """The calibration benchmark: which wrong "no" lie above the bound that was stated."""
 
-import importlib
 from dataclasses import replace
 
+import calibration
 import numpy as np
-import pytest
 
 import jigsaw_crl as jc
 
 
-@pytest.fixture
-def calibration():
-    """The benchmark as a module."""
-    return importlib.import_module("calibration")
-
-
-def test_a_wrong_no_is_above_its_bound_or_below_it(calibration):
+def test_a_wrong_no_is_above_its_bound_or_below_it():
     world = calibration.Cell(latent=8, clients=6).world(calibration.SEEDS["choose"])
     order = jc.recover(world.clients(2_000)).order
     shares = calibration.true_shares(world)
