@@ -118,7 +118,3 @@ def test_workflows_run_actions_of_one_commit_and_install_what_is_locked_by_hash(
     for line in (x for x in lines if x and not x.startswith("#")):
         assert re.match(r"\S+==\S+ .*--hash=sha256:[0-9a-f]{64}", line), line
     assert "--require-hashes" in (ROOT / "Makefile").read_text("utf-8")
-
-
-def test_one_page_says_how_to_report_a_hole():
-    assert "\n## Reporting a vulnerability\n" in (ROOT / "SECURITY.md").read_text("utf-8")

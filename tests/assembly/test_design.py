@@ -37,14 +37,6 @@ def test_a_proposal_concerns_open_pairs_of_known_labels(labs, size, seed):
     assert len(proposal.chances) == len(proposal.settles)
 
 
-def test_nothing_is_proposed_when_nothing_is_open():
-    world = world_from_graph([[0, 0], [1, 0]], [[0, 1]], None)
-    order = assemble([perfect_fragment(world.truth(0))])
-    proposal = next_client(order, 2)
-    assert proposal.labels == ()
-    assert "Nothing is undetermined" in str(proposal)
-
-
 @pytest.mark.parametrize("size", [1, 0, -3, True, 2.5])
 def test_a_client_needs_two_labels_or_more(size):
     _, order = start(1)

@@ -22,14 +22,6 @@ def regimes(world) -> Rows:
     return {"control": control, **rest}
 
 
-def test_good_data_give_no_finding(regimes):
-    assert checks(client_of(regimes)) == {}
-
-
-def test_exact_moments_give_no_finding(world):
-    assert all(not check_client(c).findings for c in world.clients())
-
-
 def test_a_weak_intervention_is_named(regimes):
     label = next(k for k in regimes if k != "control")
     control = regimes["control"]
