@@ -1,7 +1,5 @@
 """How tests are shared out between workers, and that a slow machine or disk fails none of them."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """BlockRecovery behaves as a scikit-learn transformer, and recovers what the client would."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

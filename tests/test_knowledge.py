@@ -1,7 +1,5 @@
 """What the user knows takes every road: study.toml, Python, files, further sites, the commands."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ The packages that it needs come from the environment that runs the tests; `make 
 them, and each extra, from the package index instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -68,7 +66,6 @@ def installed(wheel, tmp_path_factory) -> Path:
     return home / "bin"
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     source = ROOT / "src"
     files = {
@@ -85,7 +82,6 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     assert others.pop().endswith(".dist-info")
 
 
-@pytest.mark.slow
 def test_the_installed_demo_writes_its_report(installed, tmp_path):
     said = _run(installed / "jigsaw", "demo", folder=tmp_path)
     (report,) = tmp_path.rglob("report.html")
@@ -93,7 +89,6 @@ def test_the_installed_demo_writes_its_report(installed, tmp_path):
     assert report.stat().st_size > 10_000
 
 
-@pytest.mark.slow
 def test_the_installed_package_runs_the_fifteen_lines(installed, tmp_path):
     text = (ROOT / "README.md").read_text("utf-8")
     code, shown = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```", text, re.S)[0]
@@ -123,7 +118,3 @@ def test_workflows_run_actions_of_one_commit_and_install_what_is_locked_by_hash(
     for line in (x for x in lines if x and not x.startswith("#")):
         assert re.match(r"\S+==\S+ .*--hash=sha256:[0-9a-f]{64}", line), line
     assert "--require-hashes" in (ROOT / "Makefile").read_text("utf-8")
-
-
-def test_one_page_says_how_to_report_a_hole():
-    assert "\n## Reporting a vulnerability\n" in (ROOT / "SECURITY.md").read_text("utf-8")

@@ -1,7 +1,5 @@
 """The conductor: many clients at once change how long it takes, never what comes out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 
@@ -23,6 +21,43 @@ def sampled_study(seed: int, n: int, kind: str, shift: float) -> dict[str, dict[
     world = jc.simulate.random_world(6, 4, 0.7, seed=83_000 + seed, intervention=protocol)
     drawn = [world.rows(k, n, seed=seed) for k in range(4)]
     return {f"lab-{k}": {"control": x, **rest} for k, (x, rest) in enumerate(drawn)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "kind", "shift"), [(60, "hard", 2), (300, "paper", 0)])
+def test_a_label_that_is_silent_at_every_client_is_in_no_verdict(n, kind, shift):
+    for seed in range(5):
+        labs, other = (sampled_study(seed, size, kind, shift) for size in (n, 2 * n))
+        quiet = sorted({x for lab in labs.values() for x in lab} - {"control"})[seed % 3]
+        having = {name for name, lab in labs.items() if quiet in lab}
+        for name in having:
+            labs[name][quiet] = other[name]["control"][n:]
+        result = jc.recover([client_of(rows, name) for name, rows in labs.items()])
+        weak = {f.client for f in result.diagnostics if f.check == "weak-intervention"}
+        assert having <= weak
+        order = result.order
+        pairs = [pair for x in order.labels if x != quiet for pair in ((x, quiet), (quiet, x))]
+        assert {order.verdict(*pair) for pair in pairs} == {jc.Verdict.UNDETERMINED}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["paper", "hard"])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace", "bounded"])
+def test_sound_studies_are_not_said_to_be_anything_else(kind, noise, monkeypatch):
+    """Whatever the noise of a linear system is, with few rows and with many."""
+    if noise == "bounded":
+        uniform = lambda n, p, _, rng: rng.uniform(-(3**0.5), 3**0.5, (n, p))  # noqa: E731
+        monkeypatch.setattr("jigsaw_crl.truth.simulate.rows.standard_noise", uniform)
+        noise = "gaussian"
+    for seed in range(9):
+        protocol = jc.simulate.Intervention.named(kind, shift=float(kind == "hard"))
+        world = jc.simulate.random_world(12, 6, 0.7, 70 + seed, intervention=protocol)
+        n = (300, 1_000, 10_000)[seed % 3]
+        clients = [world.sample(k, n, noise, seed).to_client() for k in range(6)]
+        result = jc.recover(clients, interventions="hard" if kind == "hard" else None)
+        said = {f.check for f in result.diagnostics if f.severity != "info"}
+        assert said <= {"heavy-tails"}
+        assert jc.metrics.verdict_counts(world.order, result.order).wrong_yes == 0
 
 
 def study(n_samples):
@@ -140,7 +175,7 @@ def test_what_follows_from_the_moments_is_that_of_the_labels_that_are_left():
 def test_each_client_is_seen_once_although_a_claim_is_false(monkeypatch):
     hard, soft = (
         jc.simulate.random_world(
-            7, 5, 0.8, seed=32, intervention=jc.simulate.Intervention(kind, shift=1)
+            7, 5, 0.8, seed=32, intervention=jc.simulate.Intervention.named(kind, shift=1)
         )
         for kind in ("hard", "mild")
     )

@@ -1,7 +1,5 @@
 """Every public object comes back from pickle, deepcopy and its own file as it was."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle

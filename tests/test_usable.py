@@ -1,7 +1,5 @@
 """Findings about one label are made once, and agree with what recovery leaves out."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

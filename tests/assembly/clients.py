@@ -1,7 +1,5 @@
 """Small fragments for the assembly tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The fragment of a client without errors, for judging assembly alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray

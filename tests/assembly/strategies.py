@@ -1,7 +1,5 @@
 """Random small clients, for property tests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """Sites of which some have an effect and others lack it are tested for and named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

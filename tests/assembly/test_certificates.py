@@ -1,7 +1,5 @@
 """Every verdict can be recomputed from its certificate and the fragments alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -14,7 +12,7 @@ from jigsaw_crl import GlobalOrder, Verdict, assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.entailment import Fact, Step
 
-from .clients import noisy, perfect, small_world
+from .clients import lab, noisy, perfect, small_world
 from .strategies import labs
 
 
@@ -96,3 +94,12 @@ def test_a_forged_certificate_is_rejected(make):
     ]
     assert all(check_certificate(one, order) != "" for one in forged)
     assert check_certificate(forged[2], order.fragments) == "the fragments give another probability"
+
+
+def test_the_reason_of_an_undetermined_pair_names_the_clients():
+    first = lab("lab-1", "ab", yes=[("a", "b")], no=[("b", "a")])
+    order = assemble([first, lab("lab-2", "cd"), lab("lab-5", "cd")])
+    assert order.explain("a", "c").reason == "no client saw both"
+    reason = "hidden causes join the two at every client that has both (lab-2, lab-5)"
+    text = f"Whether c is an ancestor of d is undetermined: {reason}."
+    assert str(order.explain("c", "d")) == text

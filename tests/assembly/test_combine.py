@@ -1,7 +1,5 @@
 """Assembling: the same fragments give the same order, and problems are reported."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A common cause that a client lacks makes its effects look related there: counted once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from jigsaw_crl import Fragment, Verdict, assemble

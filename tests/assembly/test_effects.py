@@ -44,6 +44,15 @@ def test_pooled_effects_are_close_to_the_truth(world, result):
     assert (frame.total[frame.verdict == "not ancestor"] == 0).all()
     assert (frame.sites >= 1).all()
     assert (frame.low < frame.high).all()
+    assert ((frame.low <= frame.total) & (frame.total <= frame.high)).all()
+
+
+def test_every_direct_edge_that_is_stated_is_there(world, result):
+    labels = result.order.labels
+    direct = world.effects(labels).direct
+    stated = [(a, d) for a, d, verdict in result.graph.edges(data="verdict") if verdict == "direct"]
+    assert len(stated) >= 0.9 * (direct != 0).sum()
+    assert all(direct[labels.index(a), labels.index(d)] != 0 for a, d in stated)
 
 
 def told(fragment, value, error=None):

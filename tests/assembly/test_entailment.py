@@ -1,7 +1,5 @@
 """Exact statements: what follows, compared with all orders, and statements that contradict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, permutations
 

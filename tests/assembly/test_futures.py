@@ -1,14 +1,16 @@
-"""Chances of what further data settle: nothing without data, and what decided pairs imply."""
-
-from __future__ import annotations
+"""Chances of what further data settle: honest, and in agreement with what then happens."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.assembly.design import SiteSearch
 from jigsaw_crl.assembly.futures import Outlook, stated
+from jigsaw_crl.truth.simulate.views import View
 from jigsaw_crl.truth.simulate.world import World
 
 from .clients import lab
@@ -32,6 +34,34 @@ def rows_of(world: World, k: int, factor: int) -> jc.Client:
     regimes = {x: np.vstack([part[1][x] for part in parts]) for x in parts[0][1]}
     name = world.views[k].name
     return jc.Client.from_samples(name, observational=control, interventions=regimes)
+
+
+def with_site(world: World, labels: tuple[str, ...], seed: int) -> jc.Fragment:
+    """What a new site with these labels says."""
+    nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
+    mixing = np.random.default_rng(seed).normal(size=(2 * len(nodes), len(nodes)))
+    grown = replace(world, views=(*world.views, View("new", nodes, mixing)))
+    return jc.recover_fragment(grown.client(world.n_clients, n_samples=ROWS))
+
+
+@pytest.mark.slow
+def test_a_new_site_settles_the_share_of_pairs_that_was_stated():
+    stated, real = [], []
+    for seed in range(70, 76):
+        world, result = study(seed)
+        order, labels = result.order, jc.next_client(result.order).labels
+        chances = SiteSearch(order).chances(np.flatnonzero(np.isin(order.labels, labels)))
+        left = jc.assemble([*order.fragments, with_site(world, labels, seed)]).undetermined()
+        for pair in order.undetermined():
+            if set(pair) <= set(labels):
+                stated.append(chances[order.indices(*pair)])
+                real.append(pair not in left)
+    assert len(stated) > 90
+    chance, settled = np.array(stated), np.array(real)
+    # They understate: what several new pairs do together is judged pair by pair.
+    for third in np.array_split(np.argsort(chance), 3):
+        assert -0.25 < chance[third].mean() - settled[third].mean() < 0.15
+    assert ((chance - settled) ** 2).mean() < settled.var()
 
 
 def test_a_future_without_data_settles_nothing():

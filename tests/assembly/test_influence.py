@@ -168,6 +168,9 @@ def test_by_default_a_federation_asks_for_more_than_a_fifth_and_two(fragments, h
     kept = order.verdicts != OPEN
     assert (order.verdicts == honest.verdicts)[kept].all()
     assert (order.table.why[~kept & (honest.verdicts != OPEN)] == Why.FEW).all()
+    # What a withheld verdict implied is withheld too.
+    asked = jc.assemble(fragments, seed=2, witnesses=3).table
+    assert not ((asked.witnesses > 0) & (asked.witnesses < 3) & (asked.verdict != OPEN)).any()
 
 
 def about(name, rng, **said):

@@ -1,7 +1,5 @@
 """What the user knows is in the order, with what follows from it, and certificates say so."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from jigsaw_crl import InputError, Knowledge, Verdict, assemble
+from jigsaw_crl import InputError, Knowledge, Verdict, assemble, next_client
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.order import Options
@@ -92,6 +90,13 @@ def test_the_certificate_says_who_said_it_and_who_does_not():
     assert "b is an ancestor of c: you said so; lab-2 says no" in str(order.explain("b", "c"))
     forged = order.explain("b", "c")
     assert check_certificate(forged, labs) != ""
+
+
+def test_designs_ask_nothing_about_what_is_known():
+    labs = [lab("lab-1", "ac", yes=[("a", "c")]), lab("lab-2", "bc", yes=[("b", "c")])]
+    for known, asked in ((["a -> b"], ("a", "b")), (["a -> b", "b -> a"], ())):
+        order = assemble(labs, knowledge=Knowledge(not_ancestor=known))
+        assert next_client(order, size=2).labels == asked
 
 
 @pytest.mark.parametrize("sampled", [False, True])

@@ -1,7 +1,5 @@
 """A study whose lines contradict a linear system states nothing about ancestors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

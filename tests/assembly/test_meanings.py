@@ -1,7 +1,5 @@
 """A label that means something else at one site is named, and costs no wrong verdict."""
 
-from __future__ import annotations
-
 import jigsaw_crl as jc
 
 

@@ -1,7 +1,5 @@
 """Why a probability beyond a threshold can come with an undetermined verdict."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

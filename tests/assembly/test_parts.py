@@ -21,12 +21,6 @@ def test_fragments_are_read_from_a_folder_and_from_paths(tmp_path):
     assert jc.assemble(exact, method="paper").pairs() == jc.assemble(paths, method="paper").pairs()
 
 
-def test_a_folder_without_fragments_is_refused(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="the folder has no fragments"):
-        jc.assemble(tmp_path)
-
-
 def test_too_many_labels_are_refused(monkeypatch):
     monkeypatch.setattr(panels, "MOST_LABELS", 5)
     one, other = lab("lab-1", "abc"), lab("lab-2", "xyz")

@@ -1,7 +1,5 @@
 """Sampling and its agreement, compared with the enumeration of all orders."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -205,3 +203,22 @@ def test_probabilities_of_a_few_labels_are_exact_and_those_that_chains_approach(
     stages(monkeypatch, 2_000, 4_000)
     sampled = sample_orders(weights, np.random.default_rng(0))
     np.testing.assert_allclose(sampled.probability, exact.probability, atol=0.03)
+
+
+@pytest.mark.slow
+def test_of_many_labels_the_pairs_of_small_components_have_their_exact_probabilities(monkeypatch):
+    # 26 groups of 4 labels; everything between groups is excluded.
+    rng, p, size = np.random.default_rng(11), 104, 4
+    implied = np.full((p, p), -30.0)
+    cover, exact = np.zeros((p, p)), np.zeros((p, p))
+    groups = [any_weights(rng, size, 1.5) for _ in range(p // size)]
+    for number, group in enumerate(groups):
+        grid = np.ix_(*(range(size * number, size * number + size),) * 2)
+        implied[grid], cover[grid] = group.implied, group.cover
+        exact[grid] = exact_marginals(group)
+    ancestry = np.concatenate([group.ancestry for group in groups])
+    stages(monkeypatch, 700, 700)
+    found = sample_orders(Weights(implied, cover, ancestry), rng)
+    np.testing.assert_allclose(found.probability, exact, atol=0.12)
+    within = exact > 0
+    assert np.abs(found.probability - exact)[within].mean() < 0.02

@@ -1,7 +1,5 @@
 """What is true of a label counts once, and clients that disagree are told from sound ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

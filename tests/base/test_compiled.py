@@ -1,7 +1,5 @@
 """Compiled functions without a cache on disk."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

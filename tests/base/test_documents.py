@@ -1,7 +1,5 @@
 """Closed documents: what is refused, and how it is said."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import pytest

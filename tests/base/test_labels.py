@@ -1,7 +1,5 @@
 """One rule for labels: what is refused, which spellings are the same, and safe printing."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 

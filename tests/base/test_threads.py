@@ -1,7 +1,5 @@
 """Limits on the threads of linear algebra."""
 
-from __future__ import annotations
-
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 

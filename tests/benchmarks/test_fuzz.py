@@ -1,19 +1,11 @@
 """A small part of the fuzz run: broken files are read or refused in one line."""
 
-from __future__ import annotations
-
-import importlib
-
+import fuzz
 import pytest
 
 
 @pytest.fixture(scope="module")
-def fuzz():
-    return importlib.import_module("fuzz")
-
-
-@pytest.fixture(scope="module")
-def kinds(fuzz, tmp_path_factory):
+def kinds(tmp_path_factory):
     return fuzz.kinds(tmp_path_factory.mktemp("fuzz"))
 
 
@@ -34,7 +26,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize(("name", "count"), COUNTS.items())
-def test_broken_files_are_read_or_refused_in_one_line(name, count, fuzz, kinds):
+def test_broken_files_are_read_or_refused_in_one_line(name, count, kinds):
     """The files before they are broken are read as they are."""
     assert kinds.keys() == COUNTS.keys()
     for seed in kinds[name].seeds:
@@ -45,7 +37,7 @@ def test_broken_files_are_read_or_refused_in_one_line(name, count, fuzz, kinds):
     assert tally.refused > count // 2
 
 
-def test_a_defect_is_found(fuzz, kinds):
+def test_a_defect_is_found(kinds):
     def defect(_: bytes) -> None:
         raise KeyError("X")
 

@@ -1,7 +1,5 @@
 """Tables of the pages come from records, and a page, record or code that differs is named."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import json
@@ -9,24 +7,20 @@ import sys
 from dataclasses import asdict, dataclass
 from types import ModuleType
 
+import pages
 import pytest
+import records
 
 
-@pytest.fixture(scope="module")
-def pages():
-    """The program as a module."""
-    return importlib.import_module("pages")
-
-
-@pytest.mark.parametrize("name", importlib.import_module("pages").BENCHMARKS)
-def test_every_table_has_one_place_and_shows_its_records(pages, name):
+@pytest.mark.parametrize("name", pages.BENCHMARKS)
+def test_every_table_has_one_place_and_shows_its_records(name):
     for table in importlib.import_module(name).PUBLISHED:
         page = (pages.ROOT / table.page).read_text(encoding="utf-8")
         assert len(pages.place(table.name).findall(page)) == 1, table.name
     assert pages.check([name], sample=0, seed=0) == []
 
 
-def test_no_seed_is_in_two_families(pages):
+def test_no_seed_is_in_two_families():
     families = {
         (name, family): first
         for name in pages.BENCHMARKS
@@ -44,9 +38,8 @@ class Cell:
 
 
 @pytest.fixture
-def tiny(pages, tmp_path, monkeypatch):
+def tiny(tmp_path, monkeypatch):
     """A benchmark with one table on a page of its own, and what its worlds give."""
-    records = importlib.import_module("records")
     module = ModuleType("tiny")
     module.Cell, module.SEEDS, module.factor = Cell, {"judge": 10}, 1.0
 
@@ -66,7 +59,7 @@ def tiny(pages, tmp_path, monkeypatch):
     return module
 
 
-def test_a_run_measures_what_is_missing_and_writes_the_page(pages, tiny, tmp_path):
+def test_a_run_measures_what_is_missing_and_writes_the_page(tiny, tmp_path):
     pages.measure_missing("tiny", 1, 1e9)
     pages.write("tiny")
     page = (tmp_path / "page.md").read_text()
@@ -83,7 +76,7 @@ def test_a_run_measures_what_is_missing_and_writes_the_page(pages, tiny, tmp_pat
     assert scores == [0.0, 1.0, 0.0, 2.0, 4.0]
 
 
-def test_a_page_or_a_code_that_differs_is_named(pages, tiny, tmp_path):
+def test_a_page_or_a_code_that_differs_is_named(tiny, tmp_path):
     pages.measure_missing("tiny", 1, 1e9)
     pages.write("tiny")
     page = tmp_path / "page.md"

@@ -102,6 +102,7 @@ def test_the_population_column_agrees_with_the_printed_one():
     assert figures[["e2", "e3"]].to_numpy() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_the_default_method_finds_the_order_from_ten_thousand_rows():
+def test_the_default_method_finds_order_and_bases_from_ten_thousand_rows():
     for world in WORLDS:
+        assert cell(world, 10**6, "null-cone")["e2"] < cell(world, 10**4, "null-cone")["e2"] < 0.03
         assert (cell(world, 10**4, "null-cone")["e1"] > 0.95) == (world.n_clients >= 10)

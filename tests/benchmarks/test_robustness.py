@@ -1,6 +1,5 @@
 """Every departure in a small study: it is named, or the answer is as good as without it."""
 
-import importlib
 import subprocess
 import sys
 from functools import cache
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import robustness
 
 from jigsaw_crl.truth.simulate import DEPARTURES as KINDS
 
@@ -36,13 +36,7 @@ DEPARTURES = [
 
 
 @pytest.fixture(scope="module")
-def robustness():
-    """The benchmark as a module."""
-    return importlib.import_module("robustness")
-
-
-@pytest.fixture(scope="module")
-def measured(robustness):
+def measured():
     """The score of a departure in a few small studies, computed once."""
 
     @cache
@@ -65,7 +59,7 @@ def is_honest(score):
     return c.wrong_yes <= 0.02 * c.yes and c.wrong_no <= 0.02 * c.no
 
 
-def test_every_departure_of_the_page_is_in_this_file(robustness):
+def test_every_departure_of_the_page_is_in_this_file():
     tried = {d.split("=")[0] for d in DEPARTURES} | {"missing"}
     assert tried == {row.name for row in robustness.ROWS}
 
@@ -87,7 +81,7 @@ def test_a_departure_is_named_or_costs_little(departure, measured, clean):
     assert named or np.mean(score.E1) >= np.mean(clean.E1) - SPREAD
 
 
-def test_missing_cells_are_used_or_refused_by_name(robustness):
+def test_missing_cells_are_used_or_refused_by_name():
     cell = robustness.Cell("missing=0.02", **SMALL)
     record = robustness.run_world(cell, "tune", WORLDS[0])
     assert record["E1"] > 0.7 or "missing" in record["refused"]
@@ -126,7 +120,7 @@ def record(cell, number, E1, findings):
     }
 
 
-def test_findings_that_name_the_departure_are_counted_apart(robustness):
+def test_findings_that_name_the_departure_are_counted_apart():
     one = record({}, 0, 1.0, {"warning heavy-tails": 3, "error outliers": 1, "info copies": 2})
     assert robustness.raised(one, ("heavy-tails",)) == (4, 3)
     assert robustness.raised(one, ("copies",)) == (6, 2)
@@ -147,7 +141,7 @@ def test_a_run_prints_a_row_a_cell_and_resumes(tmp_path):
     assert len(out.read_text().splitlines()) == 1
 
 
-def test_the_page_says_what_the_records_say(robustness):
+def test_the_page_says_what_the_records_say():
     named = {"warning dependent-rows": 2}
     cells = {"departure": ""}, {"departure": "autocorrelation=0.8"}
     found = [record(cells[0], 0, 1.0, {}), record(cells[1], 0, 0.9, named)]

@@ -1,7 +1,5 @@
 """Mean shifts of regimes whose batches are offset, and their errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

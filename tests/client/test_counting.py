@@ -1,7 +1,5 @@
 """How many independent Gaussian rows the rows of a client count for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.signal import lfilter

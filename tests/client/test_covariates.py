@@ -1,7 +1,5 @@
 """The linear part of covariates is taken off the moments of every regime."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """The noise of the sensors, the space of the latents, and their number where it is not given."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

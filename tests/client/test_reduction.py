@@ -1,7 +1,5 @@
 """Wide tables are reduced, in one pass, to the directions that hold their latents."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows in memory, with groups, trimming and missing values, as a table has them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

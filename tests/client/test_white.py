@@ -1,13 +1,16 @@
 """One whitened view of a client: its formula, its noise, and its outermost eigenpairs."""
 
 import numpy as np
+import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.white import whiten
 
 
-def test_the_outermost_pairs_are_those_of_each_regime():
-    white = whiten(jc.simulate.random_world(6, 1, 1.0, seed=5).client(0, 500, seed=1))
+@pytest.mark.parametrize("latents", [6, 100])
+def test_the_outermost_pairs_are_those_of_each_regime_also_inside_the_noise(latents):
+    white = whiten(jc.simulate.random_world(latents, 1, 1.0, seed=5).client(0, 500, seed=1))
+    assert white.dimension == latents
     values = np.linalg.eigvalsh(white.M)
     np.testing.assert_allclose(white.eigen.values, values[:, [0, 1, -2, -1]], atol=1e-12)
     for own, at in ((white.eigen.low, 0), (white.eigen.high, -1)):

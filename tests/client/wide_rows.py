@@ -1,7 +1,5 @@
 """Rows of a simulated client seen through many sensors."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import jigsaw_crl as jc

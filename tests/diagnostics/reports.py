@@ -1,7 +1,5 @@
 """What the checks say of a client."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import jigsaw_crl as jc

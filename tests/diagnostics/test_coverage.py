@@ -1,7 +1,5 @@
 """Several clients: which labels they share, and rows that are the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The checks look at means as well as covariances, and take neither for more than it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

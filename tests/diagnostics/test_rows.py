@@ -1,7 +1,5 @@
 """Tails of rows, and regimes of few rows, which are sound data beside a large control."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noise and gains of the sensors: the reason that is given is the true one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@ Cells are plain Python: what a cell prints is a stream, and its last expression 
 and, if it has a picture of itself (`_repr_html_`), as HTML.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import json

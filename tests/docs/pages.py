@@ -12,8 +12,6 @@
   numbers may differ by `TOLERANCE`.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import os

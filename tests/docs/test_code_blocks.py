@@ -1,7 +1,5 @@
 """Every code block of the README and the site runs and prints the output that the page shows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every public name is documented and has a running example; user scripts can be type-checked."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import subprocess

@@ -1,7 +1,5 @@
 """The site builds without warnings, is complete, and its pictures match the example scripts."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy
@@ -41,7 +39,6 @@ def words(picture: Path) -> list[str]:
     return [word for word in found if re.search("[a-z]{2}", word)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda p: p.stem)
 def test_an_example_draws_the_picture_of_the_site(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -68,7 +65,6 @@ def test_every_picture_is_shown_with_alternative_text() -> None:
     assert {p.resolve() for p in PICTURES.iterdir()} <= shown
 
 
-@pytest.mark.slow
 def test_the_photographs_of_the_report_can_be_made_again(tmp_path: Path) -> None:
     done = run(ROOT / "examples" / "report_pictures.py", tmp_path, folder=tmp_path)
     if "no Chromium" in done.stderr:
@@ -78,7 +74,6 @@ def test_the_photographs_of_the_report_can_be_made_again(tmp_path: Path) -> None
     assert made == {p.name for p in PICTURES.glob("*.webp")}, "run make pictures"
 
 
-@pytest.mark.slow
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path: Path) -> None:
     done = run(
         "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path / "html",

@@ -7,8 +7,6 @@ hypothesis is the log ratio of its density to that of the first hypothesis, each
 readings in which it is possible.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jigsaw_crl as jc
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import HIDDEN_SHARE, MISSED
@@ -137,3 +138,15 @@ def test_a_lean_excuses_the_client_that_saw_one_direction_and_not_the_others():
     shares = (1.0, 0.0)
     assert blurred.log_factor(shares, 0.5)[0, 1] > -1.0
     assert (blurred + sharp).log_factor(shares, 0.5)[0, 1] < -25.0
+
+
+def test_labels_below_a_hidden_cause_alone_are_no_ancestors_of_each_other():
+    # h is hidden from every client and moves a and b, which have hard interventions.
+    cut = jc.simulate.Intervention("hard", shift=1.0)
+    graph = np.array([[0.0, 0.0, 0.9], [0.0, 0.0, -0.8], [0.0, 0.0, 0.0]])
+    for seed in range(5):
+        world = jc.simulate.world_from_graph(
+            graph, [["a", "b"]] * 3, [4] * 3, seed, intervention=cut, names=["a", "b", "h"]
+        )
+        order = jc.recover(world.clients(5_000, seed=seed), interventions="hard").order
+        assert (order.table.evidence[~np.eye(2, dtype=bool)] < 0).all()

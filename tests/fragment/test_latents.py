@@ -1,7 +1,5 @@
 """Rows to latents: centred, by column name, with labelled output."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

@@ -1,8 +1,6 @@
 """Every malformed input leads to exit code 2 and one line that says what, where and what to do;
 nothing is printed on stdout, written or changed."""
 
-from __future__ import annotations
-
 import hashlib
 import tracemalloc
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A small valid table, and ways to write it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Archives and tables that claim more than they hold are refused before memory is taken; wide
 tables are read."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,8 +1,6 @@
 """Pipes, links and folders in place of files, and AnnData files that refer to others: refused
 without waiting, and nothing outside the data is read."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable

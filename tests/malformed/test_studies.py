@@ -1,7 +1,5 @@
 """Folders and manifests that are not a study, and invalid options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,14 +35,6 @@ FOLDERS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
         lambda root: parquet(good(), _study(root) / "LAB-1.parquet"),
         ("LAB-1.parquet",),
     ),
-    "labels of one client that differ by a space": (
-        lambda root: csv(good(labels=("b", "b ", "c")), _study(root) / "lab-3.csv"),
-        ("'b '", "case, spaces"),
-    ),
-    "a label unknown to the manifest": (
-        lambda root: _study(root, 'labels = ["a", "b"]\n'),
-        ("'c'", "lab-2", "study.toml"),
-    ),
 }
 
 
@@ -73,8 +63,6 @@ MANIFESTS = {
     "a client without a file": ("[clients.lab-9]\nn_latent = 2", ("lab-9", "file")),
     "a file that does not exist": ('[clients.x]\nfile = "no.csv"', ("no.csv", "relative")),
     "too many latents": ("[clients.lab-1]\nn_latent = 9", ("lab-1", "9 latents")),
-    "too few latents": ("[clients.lab-1]\nn_latent = 1", ("n_latent is 1",)),
-    "a regime column that is not there": ('regime = "arm"', ("'arm'",)),
     "a control that is not there": ('[clients.lab-1]\ncontrol = "none"', ("'none'", "control")),
     "a renamed value that is not there": (
         '[clients.lab-1.rename]\nzzz = "a"',
@@ -104,9 +92,6 @@ def test_a_folder_without_read_permission_is_refused(tmp_path, refused, monkeypa
 
 
 OPTIONS = {
-    "an unknown command": (["recovr"], ("recover",)),
-    "no command's argument": (["recover"], ("study",)),
-    "an unknown option": (["recover", "x", "--colour"], ("--colour",)),
     "an unknown method": (["recover", "x", "--method", "magic"], ("magic",)),
     "a tau that is no number": (["recover", "x", "--method", "paper", "--tau", "q"], ("--tau",)),
     "a tau beyond 1": (["recover", "x", "--method", "paper", "--tau", "1.5"], ("--tau",)),

@@ -1,7 +1,5 @@
 """Skewed rows, and two ways in which moments can agree."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from jigsaw_crl.moments.regime import Moments

@@ -1,7 +1,5 @@
 """Moments of rows that come in batches: covariances within them, and what a batch costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

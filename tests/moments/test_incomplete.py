@@ -1,7 +1,5 @@
 """Moments of rows with missing values, and what these cost."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -54,8 +54,3 @@ def test_moments_that_do_not_fit_are_not_merged():
         estimate.merge(Moments(None, np.zeros(2), np.eye(2)))
     with pytest.raises(InputError, match="2 and of 3 features"):
         estimate.merge(Moments(5, np.zeros(3), np.eye(3)))
-
-
-def test_complex_rows_are_refused():
-    with pytest.raises(InputError, match="complex numbers"):
-        Moments.from_rows(np.ones((3, 2)) * 1j)

@@ -1,7 +1,5 @@
 """Streaming moments do not depend on chunks or layout, and lose no digits."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Rows that lie farthest out are left out as a whole."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Readings of clients, and what is true of them, for tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

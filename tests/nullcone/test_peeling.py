@@ -91,6 +91,21 @@ def test_misfits_of_a_linear_system_are_chance_and_those_of_a_bent_one_are_not()
     assert fits(given).tail[truth.any(axis=1)].min() < 1e-20
 
 
+@pytest.mark.slow
+def test_errors_of_effects_that_are_zero_are_right():
+    scores = []
+    for seed in range(16):
+        given, truth, _ = changes(a_world("tanh", seed), 10_000, seed=seed)
+        found = peel(given, SCALES)
+        zero = ~truth & ~np.isnan(found.error) & ~np.eye(len(truth), dtype=bool)
+        scores += (found.value[zero] / found.error[zero]).tolist()
+    size = np.abs(scores)
+    assert len(size) > 100
+    assert 0.7 < np.median(size) / 0.6745 < 1.2
+    # A label that is removed too early spoils the readers behind it.
+    assert np.mean(size > 4) < 0.03
+
+
 def test_factors_do_not_depend_on_the_order_or_the_basis_of_the_labels():
     given, _, _ = changes(a_world("mixed", 2), 10_000)
     found = peel(given, SCALES)

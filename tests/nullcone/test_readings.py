@@ -1,7 +1,5 @@
 """Means and covariances in one model: exact in the population, calibrated from samples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The null-cone method from client to fragment: exact moments, samples, and unusual clients."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Regimes of few rows, and regimes that moved the mean alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 
@@ -47,6 +45,15 @@ def test_regimes_with_fewer_rows_than_latents_are_read_with_sound_errors():
     assert np.mean(usable) > 0.9
     assert 0.8 < z.std() < 1.1
     assert np.mean(np.abs(z) > 4) < 0.002
+
+
+def test_few_rows_decide_nothing_wrongly():
+    for seed in range(6):
+        world, client = small_regimes(seed)
+        result = jc.recover([client])
+        assert not any(f.severity == "error" for f in result.diagnostics)
+        counts = jc.metrics.verdict_counts(world.order, result.order, client.labels)
+        assert counts.wrong_yes == counts.wrong_no == 0
 
 
 def partly_mean_only(seed: int, n: int | None) -> tuple[World, list[jc.Client], set[str]]:

@@ -1,7 +1,5 @@
 """A real browser for the page, and results to show in it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results to look at: small and large ones, and one whose labels try to break the page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,11 +9,11 @@ import jigsaw_crl as jc
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.evidence.effects import Effects, Sizes
-from jigsaw_crl.fragment.fragment import BayesFactors, Statements
+from jigsaw_crl.fragment.fragment import Statements
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.truth.simulate import Intervention
 
-from ..assembly.clients import noisy
+from ..assembly.clients import noisy, weighs
 
 PLANT = ("pump", "valve", "flow", "tank", "heater", "mixer")
 PLANT_EFFECTS = (
@@ -95,20 +93,8 @@ def hostile_result() -> Result:
 
 def weighing_fragment(client: str, ancestor: str, descendant: str, evidence: float) -> Fragment:
     """A client with evidence that one label is an ancestor of the other, and not the reverse."""
-    blocks = (frozenset([ancestor]), frozenset([descendant]))
-    return Fragment(
-        client,
-        "null-cone",
-        (ancestor, descendant),
-        blocks,
-        PartialOrder.from_pairs(blocks, []),
-        n_samples={"control": 99},
-        bayes=BayesFactors(
-            (0.5,),
-            np.array([[[0.0, evidence], [-9.0, 0.0]]]),
-            np.array([[0.0, -30.0], [-30.0, 0.0]]),
-        ),
-    )
+    factors = [[[0.0, evidence], [-9.0, 0.0]]]
+    return weighs(client, (ancestor, descendant), factors, [[0.0, -30.0], [-30.0, 0.0]])
 
 
 def contested_result() -> Result:

@@ -1,7 +1,5 @@
 """The page in a real browser, offline. The `visit` fixture fails on console output or requests."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Effects in a real browser: the diagram, the panel of one effect, what-if, bounds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What is asked is marked everywhere on the page, and everything shown can be reached and read."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

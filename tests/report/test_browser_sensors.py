@@ -1,7 +1,5 @@
 """The sensors of each site in a real browser: the picture, the table, and what is not there."""
 
-from __future__ import annotations
-
 import pytest
 
 import jigsaw_crl as jc

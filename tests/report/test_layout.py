@@ -1,7 +1,5 @@
 """Layered drawings: nothing overlaps, ancestors are above, lines start and end at their boxes."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The page as text: policy, escaping, packing."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """A further site in a result: the same order as a recovery of all, and a result like any other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A full disk or a kill at any step of a write leaves the old files or the new ones, whole."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """What was left out is told: in the result, on the terminal, on the page, and before recovery."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

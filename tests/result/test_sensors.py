@@ -1,7 +1,5 @@
 """Named sensors say which way is up, units follow from them, and loadings stay at the site."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """E1, E2 and E3, wrong verdicts, and stated probabilities against the truth."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Simulated batches: who is measured where, and offsets of the stated size."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

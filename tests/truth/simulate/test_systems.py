@@ -28,6 +28,19 @@ def test_every_system_has_the_scale_of_the_linear_one(system):
     assert np.allclose(Z, linear) == (system == "linear")
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_hard_intervention_moves_its_target_and_descendants_alone(system):
+    world = random_world(8, 1, 1.0, seed=3, system=system, intervention=SET)
+    label = max(world.labels, key=lambda x: len(world.order.descendants(x)))
+    node, spread = world.node(label), np.sqrt(np.diag(world.sem.covariance()))
+    shift = latents(world, label).mean(axis=0) / spread
+    below = [world.node(x) for x in world.order.descendants(label)]
+    assert abs(abs(shift[node]) - 1) < 0.03
+    assert np.abs(shift[below]).max() > 0.1
+    # Heavy tails: a mean of 20,000 rows is known to a few hundredths.
+    assert np.abs(np.delete(shift, [node, *below])).max() < 0.05
+
+
 def test_what_a_system_that_is_not_linear_cannot_give_is_refused():
     world = random_world(5, 1, 1.0, system="tanh")
     with pytest.raises(InputError, match="no exact moments"):

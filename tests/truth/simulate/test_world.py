@@ -75,21 +75,6 @@ def test_block_rq_has_the_supports_of_its_definition(world):
                     assert abs(R[i, j]) < 1e-9 * np.abs(R).max()
 
 
-def test_the_same_seed_gives_the_same_world_and_sample():
-    for noise in ("gaussian", "laplace"):
-        first, again = (
-            random_world(6, 2, 0.7, seed=9).client(1, 200, noise, seed=3) for _ in range(2)
-        )
-        other = random_world(6, 2, 0.7, seed=9).client(1, 200, noise, seed=4)
-        assert first.labels == again.labels
-        assert np.array_equal(first.control.covariance, again.control.covariance)
-        assert not np.array_equal(first.control.covariance, other.control.covariance)
-        for label in first.labels:
-            assert np.array_equal(
-                first.interventions[label][0].covariance, again.interventions[label][0].covariance
-            )
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
