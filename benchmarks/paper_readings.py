@@ -124,14 +124,17 @@ class Drawn(Intervention):
     signed: bool = False
 
     def draw(
-        self, sem: SEM, target: int, rng: np.random.Generator, sign: float | None = None
+        self,
+        sem: SEM,
+        target: int,
+        rng: np.random.Generator,
+        _dose: int = 0,
+        _sign: float | None = None,
     ) -> Change:
-        """One change; every weight has a sign of its own."""
-        del sign
         a, old = sem.A[target], float(sem.variances[target])
         u, v = rng.uniform(2, 3, len(a)), float(rng.uniform(2, 3))
-        signs = rng.choice([-1.0, 1.0], len(a))
-        change, variance = self.rule(a, old, u * signs if self.signed else u, v)
+        sign = rng.choice([-1.0, 1.0], len(a))
+        change, variance = self.rule(a, old, u * sign if self.signed else u, v)
         return Change(target, np.where(a != 0, change, 0.0), variance, 0.0)
 
 

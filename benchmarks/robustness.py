@@ -146,7 +146,7 @@ def table_of(rows: jc.simulate.Rows, subjects: bool) -> pa.Table:
     columns["regime"] = pa.array(np.repeat(list(regimes), [len(x) for x in regimes.values()]))
     if subjects:
         assert rows.subject is not None  # the departure of this remedy
-        columns["subject"] = pa.array(np.concatenate(list(rows.subject.values())))
+        columns["subject"] = pa.array(np.concatenate(rows.subject))
     X = np.vstack(list(regimes.values()))
     for i in range(X.shape[1]):
         columns[f"x{i + 1}"] = pa.array(X[:, i], from_pandas=True)

@@ -1,6 +1,5 @@
 """The null-cone method from client to fragment: exact moments, samples, and unusual clients."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -267,17 +266,7 @@ def test_an_effect_does_not_pass_for_a_cause_whose_own_intervention_does_not_sho
 def test_several_strengths_of_one_label_agree_with_the_truth():
     for seed in range(4):
         world = jc.simulate.random_world(10, 1, 0.8, seed=58_000 + seed)
-        doses = [replace(world, intervention=Intervention(low=x, high=2 * x)) for x in (1, 2, 4)]
-        applied = [dose.client(0) for dose in doses]
-        client = jc.Client.from_covariances(
-            "lab",
-            observational=applied[0].control.covariance,
-            n_samples=None,
-            interventions={
-                label: [one.interventions[label][0].covariance for one in applied]
-                for label in applied[0].labels
-            },
-        )
+        client = world.client(0, doses=3)
         assert all(len(ms) == 3 for ms in client.interventions.values())
         assert same_structure(recover_fragment(client), world.truth(0))
 

@@ -42,7 +42,7 @@ def test_exact_moments_score_perfectly(world, result, truth):
     scores = effect_scores(truth, result.order)
     assert scores.zero + scores.other == 30
     assert scores.rms < 1e-8
-    assert scores.coverage == 1
+    assert scores.coverage == scores.coverage_of_zero == scores.coverage_of_effects == 1
     edges = edge_counts(truth, result.order)
     assert edges == EdgeCounts(*[int((truth.direct != 0).sum())] * 3, undetermined=0)
     assert edges.f1 == 1
@@ -58,7 +58,7 @@ def test_an_interval_covers_the_truth_or_not(result, truth):
     moved = np.where(zero, effects.estimate + 0.19, effects.estimate + 0.2)
     scores = effect_scores(truth, with_effects(result.order, estimate=moved, error=wide))
     assert (scores.zero, scores.other) == (zero.sum(), (off & ~zero).sum())
-    assert (scores.zero_covered, scores.other_covered) == (scores.zero, 0)
+    assert (scores.coverage_of_zero, scores.coverage_of_effects) == (1, 0)
     assert scores.coverage == pytest.approx(zero.sum() / 30)
     # The verdict "not ancestor" makes the total zero, whatever the estimate is.
     assert scores.rms == pytest.approx(np.sqrt(0.2**2 * scores.other / 30))

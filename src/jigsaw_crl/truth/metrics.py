@@ -384,6 +384,16 @@ class EffectScores(_Counts):
         """Share of intervals that hold the true effect."""
         return _ratio(self.zero_covered + self.other_covered, self.zero + self.other)
 
+    @property
+    def coverage_of_zero(self) -> float:
+        """The same where there is no effect."""
+        return _ratio(self.zero_covered, self.zero)
+
+    @property
+    def coverage_of_effects(self) -> float:
+        """The same where there is one."""
+        return _ratio(self.other_covered, self.other)
+
 
 @dataclass(frozen=True)
 class EdgeCounts(_Counts):

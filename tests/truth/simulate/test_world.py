@@ -85,6 +85,7 @@ def test_block_rq_has_the_supports_of_its_definition(world):
         (lambda: setting("A").client(0, labels=["nowhere"]), "cannot be intervened on"),
         (lambda: setting("A").client(0, 100, "cauchy"), "no noise family"),
         (lambda: setting("A").client(0, 100, seed=-2), "seed"),
+        (lambda: setting("A").client(0, 100, doses=0), "doses"),
         (lambda: setting("A").rows(0, 2), "too few"),
         (lambda: setting("A").node("q"), "no label"),
     ],

@@ -12,8 +12,9 @@ from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
 # Every kind, with the range that its numbers are drawn from unless another is given.
+_USUAL = "additive shrink hard-keep hard-replace noise-only mean-only mean-noise"
 _RANGES = {
-    **dict.fromkeys(("additive", "shrink", "hard-replace", "noise-only", "mean-only"), (2.0, 3.0)),
+    **dict.fromkeys(_USUAL.split(), (2.0, 3.0)),
     "hard": (0.5, 2.0),
     "mild": (0.3, 0.7),
     "knock-down": (0.5, 0.5),
@@ -33,15 +34,16 @@ class Intervention:
         - ``"hard"``: the parents' weights are cut, and the standard deviation of the noise is
           multiplied by Unif[low, high];
         - ``"mild"``: each parent's weight is multiplied by Unif[low, high], the noise stays;
-        - ``"shrink"``: weights halved and noise variance quartered;
+        - ``"shrink"``: weights halved and noise variance quartered (again for each further dose);
         - ``"knock-down"``: the variance of the target is multiplied by v ~ Unif[low, high]
           (weights by √v, noise variance by v), and its mean falls by √(1 − v) of its standard
           deviation, so that its second moment about the control's mean stays the same;
         - ``"set"``: the parents' weights are cut, and the standard deviation of the target becomes
           Unif[low, high] of what it was; the shift counts in it as well;
+        - ``"hard-keep"``: the parents' weights are cut, the noise stays;
         - ``"hard-replace"``: the weights are cut, the noise variance becomes 1 + Unif[low, high];
         - ``"noise-only"``: Δσ alone; ``"mean-only"``: a shift of the mean by Unif[low, high]
-          alone.
+          alone; ``"mean-noise"``: both of these.
     low, high : float, optional
         The range of the draws; by default [0.5, 2] for hard, [0.3, 0.7] for mild, 0.5 for
         knock-down, 0.7 for set, and [2, 3] otherwise.
@@ -118,7 +120,12 @@ class Intervention:
         return replace(name, **changes)
 
     def draw(
-        self, sem: SEM, target: int, rng: np.random.Generator, sign: float | None = None
+        self,
+        sem: SEM,
+        target: int,
+        rng: np.random.Generator,
+        dose: int = 0,
+        sign: float | None = None,
     ) -> Change:
         """One change of the target's equation; the shift has a random sign unless one is given."""
         # Always the same draws, so that protocols can be compared on the same numbers.
@@ -128,11 +135,11 @@ class Intervention:
         sign = drawn_sign if sign is None else sign
         unit = sem.covariance()[target, target] if self.kind == "set" else sem.variances[target]
         shift = sign * float(rng.uniform(*self.shifts)) * float(np.sqrt(unit))
-        weights, variance, mean = self._change(sem, target, drawn, variance, mean)
+        weights, variance, mean = self._change(sem, target, drawn, variance, mean, dose)
         return Change(target, weights, variance, mean + shift)
 
     def _change(
-        self, sem: SEM, target: int, drawn: FloatArray, variance: float, mean: float
+        self, sem: SEM, target: int, drawn: FloatArray, variance: float, mean: float, dose: int
     ) -> tuple[FloatArray, float, float]:
         """Change of weights, noise variance and mean, before the shift."""
         a, old = sem.A[target], float(sem.variances[target])
@@ -145,25 +152,28 @@ class Intervention:
             case "mild":
                 return (drawn - 1) * a, 0.0, 0.0
             case "shrink":
-                return -a / 2, -0.75 * old, 0.0
+                kept = 0.5 ** (1 + dose)
+                return (kept - 1) * a, (kept**2 - 1) * old, 0.0
             case "knock-down":
                 fall = np.sqrt((1 - variance) * sem.covariance()[target, target])
                 return (np.sqrt(variance) - 1) * a, (variance - 1) * old, -float(fall)
             case "set":
                 return -a, variance**2 * float(sem.covariance()[target, target]) - old, 0.0
+            case "hard-keep":
+                return -a, 0.0, 0.0
             case "hard-replace":
                 return -a, 1.0 + variance - old, 0.0
             case "noise-only":
                 return none, variance, 0.0
-            case _:
+            case "mean-only":
                 return none, 0.0, mean
+            case _:
+                return none, variance, mean
 
 
 INTERVENTIONS = {
     "paper": Intervention(),
     "weak": Intervention(low=0.5, high=1.0),
     "strong": Intervention(low=4.0, high=6.0),
-    # The noise stays as it is.
-    "hard-keep": Intervention("hard", low=1.0, high=1.0),
     **{kind: Intervention(kind) for kind in _RANGES if kind != "additive"},
 }

@@ -106,27 +106,44 @@ class Rows:
     ----------
     client : str
     n_latent : int
-    regimes : mapping of str to array, shape (n, n_features)
-        The rows of each regime, "control" first. Missing cells are nan.
-    batch, subject : mapping of str to array of str, or None
+    cases : tuple of (str, int)
+        Regime (the control is "control") and dose of each table, the control first.
+    tables : tuple of array, shape (n, n_features)
+        Missing cells are nan.
+    batch, subject : tuple of array of str, or None
         The batch and the subject of each row, if the learner is told.
     """
 
     client: str
     n_latent: int
-    regimes: Mapping[str, FloatArray]
-    batch: Mapping[str, AnyArray] | None = None
-    subject: Mapping[str, AnyArray] | None = None
+    cases: tuple[tuple[str, int], ...]
+    tables: tuple[FloatArray, ...]
+    batch: tuple[AnyArray, ...] | None = None
+    subject: tuple[AnyArray, ...] | None = None
+
+    @property
+    def regimes(self) -> dict[str, FloatArray]:
+        """The rows of each regime, all doses together."""
+        return {r: np.vstack(x) for r, x in self._by_regime(self.tables, alone=False).items()}
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `Client.from_samples`: rows and batches."""
-        interventions = dict(self.regimes)
-        control = interventions.pop(CONTROL)
-        return {"observational": control, "interventions": interventions, "batch": self.batch}
+        tables = self._by_regime(self.tables)
+        found = {"observational": tables.pop(CONTROL), "interventions": tables}
+        if self.batch is not None:
+            found["batch"] = self._by_regime(self.batch)
+        return found
 
     def to_client(self) -> Client:
         """The client, as the learner gets it; subjects are not passed on."""
         return Client.from_samples(self.client, n_latent=self.n_latent, **self.arguments())
+
+    def _by_regime(self, values: tuple[AnyArray, ...], *, alone: bool = True) -> dict[str, Any]:
+        """The values of each regime's doses; with `alone` the value itself if there is one."""
+        found: dict[str, Any] = {}
+        for (regime, _), value in zip(self.cases, values, strict=True):
+            found.setdefault(regime, []).append(value)
+        return {r: x[0] if alone and len(x) == 1 else x for r, x in found.items()}
 
 
 def draw_rows(
@@ -135,6 +152,8 @@ def draw_rows(
     sizes: Mapping[str, int],
     noise: Noise,
     seed: int,
+    *,
+    doses: int = 1,
     departures: Iterable[str] = (),
     batches: Batches | None = None,
 ) -> Rows:
@@ -143,35 +162,38 @@ def draw_rows(
     view, local = world.view(k), here.world(world)
     bend = here.size("nonlinear-system")
     system = local.nonlinear if bend is None else bent(world.n_latent, bend)
-    streams = np.random.SeedSequence([seed, world.seed, _ROWS, k]).spawn(len(sizes))
+    cases = [
+        (regime, dose) for regime in sizes for dose in range(1 if regime == CONTROL else doses)
+    ]
+    streams = np.random.SeedSequence([seed, world.seed, _ROWS, k]).spawn(len(cases))
 
     def stream(name: str, *more: int) -> np.random.Generator:
         return np.random.default_rng([seed, world.seed, _SENSORS[name], k, *more])
 
-    tables, subjects = [], dict[str, AnyArray]()
-    for regime, own in zip(sizes, streams, strict=True):
+    tables, subjects = [], list[AnyArray]()
+    for (regime, dose), own in zip(cases, streams, strict=True):
         rng = np.random.default_rng(own)
         label = None if regime == CONTROL else here.means.get(regime, regime)
-        law = local.regime(k, label, system=system)
+        law = local.regime(k, label, dose, system=system)
         E = _noise(here, sizes[regime], world.n_latent, noise, rng)
         if "subjects" in here.departures:
             rng_subjects = stream("subjects", len(subjects))
             E, codes = _with_subjects(E, *here.departures["subjects"], rng_subjects)
-            subjects[regime] = np.array([f"{regime}-{code + 1}" for code in codes])
+            subjects.append(np.array([f"{regime}-{dose + 1}-{code + 1}" for code in codes]))
         tables.append(rows_from_noise(law, E, rng))
     rngs = {name: stream(name) for name in _SENSORS}
     tables = _sensed(here, tables, rngs)
-    batch: dict[str, AnyArray] | None = None
+    batch = None
     offsets = here.size("batch-offsets")
     if offsets is not None:
         own_offsets = Batches(offsets, "apart", count=1)
         tables, _ = own_offsets.moved(tables, rngs["batch-offsets"])
     if batches is not None:
         tables, names = batches.moved(tables, rngs["batches"])
-        batch = dict(zip(sizes, names, strict=True)) if batches.told else None
+        batch = tuple(names) if batches.told else None
     tables = _recorded(here, tables, rngs)
-    regimes = dict(zip(sizes, tables, strict=True))
-    return Rows(view.name, len(view.nodes), regimes, batch, subjects or None)
+    subject = tuple(subjects) or None
+    return Rows(view.name, len(view.nodes), tuple(cases), tuple(tables), batch, subject)
 
 
 def _noise(here: Site, n: int, p: int, noise: Noise, rng: np.random.Generator) -> FloatArray:

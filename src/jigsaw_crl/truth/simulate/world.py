@@ -108,29 +108,31 @@ class World:
             )
         return self.views[k]
 
-    def change(self, k: int, label: str) -> Change:
+    def change(self, k: int, label: str, dose: int = 0) -> Change:
         """The change that client k's intervention on `label` makes to its target's equation.
 
         It does not depend on the sample size.
         """
         node = self.node(label)
-        rng = np.random.default_rng([self.seed, _CHANGES, k, node, 0])
+        rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
         # Sites move a label the same way.
         drawn = float(np.random.default_rng([self.seed, _SIGNS, node]).choice([-1.0, 1.0]))
         sign = 1.0 if self.intervention.raises else drawn
-        return self.intervention.draw(self.sem, node, rng, sign)
+        return self.intervention.draw(self.sem, node, rng, dose, sign)
 
-    def off_target(self, k: int, label: str) -> Change | None:
+    def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
         """The change that the intervention makes to a second latent; None if it has one target."""
         node = self.node(label)
-        rng = np.random.default_rng([self.seed, _OFF_TARGET, k, node, 0])
+        rng = np.random.default_rng([self.seed, _OFF_TARGET, k, node, dose])
         if rng.random() >= self.intervention.off_target:
             return None
         other = int(rng.choice(np.delete(np.arange(self.n_latent), node)))
-        change = self.intervention.draw(self.sem, other, rng)
+        change = self.intervention.draw(self.sem, other, rng, dose)
         return change.scaled(self.intervention.off_target_strength)
 
-    def regime(self, k: int, label: str | None = None, *, system: System | None = None) -> Regime:
+    def regime(
+        self, k: int, label: str | None = None, dose: int = 0, *, system: System | None = None
+    ) -> Regime:
         """The law of client k's rows under the intervention on `label`; None for the control.
 
         The system is linear unless one is given.
@@ -139,8 +141,8 @@ class World:
         control = Regime.of(self.sem, view.nodes, view.mixing, system)
         if label is None:
             return control
-        sem = self.sem.changed(self.change(k, label))
-        second = self.off_target(k, label)
+        sem = self.sem.changed(self.change(k, label, dose))
+        second = self.off_target(k, label, dose)
         if second is not None:
             sem = sem.changed(second)
         acting = Regime.of(sem, view.nodes, view.mixing, system)
@@ -156,6 +158,7 @@ class World:
         seed: int = 0,
         *,
         labels: Iterable[str] | None = None,
+        doses: int = 1,
         batches: Batches | None = None,
         departures: Iterable[str] = (),
     ) -> Client:
@@ -173,6 +176,8 @@ class World:
         labels : iterable of str, optional
             Labels that the client intervenes on, by default all; it accesses all its latents
             either way.
+        doses : int
+            Regimes per label, each with its own draw of the intervention.
         batches : Batches, optional
             Batches of rows whose means are offset; not for exact moments. Rows are then drawn and
             summed.
@@ -182,19 +187,20 @@ class World:
         """
         departures = tuple(departures)
         if departures or batches or self.system != "linear":
-            given: dict[str, Any] = {"batches": batches, "departures": departures}
-            return self.sample(k, n_samples, noise, seed, labels=labels, **given).to_client()
+            given: dict[str, Any] = {"labels": labels, "doses": doses, "batches": batches}
+            rows = self.sample(k, n_samples, noise, seed, departures=departures, **given)
+            return rows.to_client()
         view, family = self.view(k), choose(noise, NOISES, "noise family")
-        sizes = self._sizes(k, n_samples, labels)
+        sizes = self._sizes(k, n_samples, labels, doses)
         root = np.random.SeedSequence([check_seed(seed), self.seed, _SAMPLES, k])
-        regimes = dict[str, list[Moments]]()
-        for (name, n), stream in zip(sizes.items(), root.spawn(len(sizes)), strict=True):
-            law, rng = (
-                self.regime(k, None if name == CONTROL else name),
-                np.random.default_rng(stream),
-            )
-            regimes[name] = [population(law) if n is None else sample_moments(law, n, family, rng)]
-        (control,), own = regimes.pop(CONTROL), len(view.nodes)
+        streams = iter(root.spawn(1 + (len(sizes) - 1) * doses))
+
+        def moments(label: str | None, n: int | None, dose: int = 0) -> Moments:
+            regime, rng = self.regime(k, label, dose), np.random.default_rng(next(streams))
+            return population(regime) if n is None else sample_moments(regime, n, family, rng)
+
+        control, own = moments(None, sizes.pop(CONTROL)), len(view.nodes)
+        regimes = {x: [moments(x, n, dose) for dose in range(doses)] for x, n in sizes.items()}
         return Client.from_moments(view.name, control=control, interventions=regimes, n_latent=own)
 
     def clients(
@@ -211,29 +217,31 @@ class World:
         seed: int = 0,
         *,
         labels: Iterable[str] | None = None,
+        doses: int = 1,
         batches: Batches | None = None,
         departures: Iterable[str] = (),
     ) -> Rows:
         """The rows of client k, with their batches and subjects; parameters as for `client`."""
         family = choose(noise, NOISES, "noise family")
-        sizes = self._sizes(k, n_samples, labels)
+        sizes = self._sizes(k, n_samples, labels, doses)
         known = {regime: n for regime, n in sizes.items() if n is not None}
         if len(known) < len(sizes):
             what = "exact moments have no rows"
             if self.system != "linear":
                 what = "a system that is not linear has no exact moments here"
             raise InputError(what, "Pass n_samples, a number of rows.")
-        return draw_rows(self, k, known, family, check_seed(seed), departures, batches)
+        more: dict[str, Any] = {"batches": batches, "departures": departures}
+        return draw_rows(self, k, known, family, check_seed(seed), doses=doses, **more)
 
     def rows(
         self, k: int, n: int, noise: str = "gaussian", seed: int = 0
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Rows of client k: the control's, and one matrix per label, each (n, n_features)."""
-        regimes = dict(self.sample(k, n, noise, seed).regimes)
+        regimes = self.sample(k, n, noise, seed).regimes
         return regimes.pop(CONTROL), regimes
 
     def _sizes(
-        self, k: int, n_samples: SampleSizes, labels: Iterable[str] | None
+        self, k: int, n_samples: SampleSizes, labels: Iterable[str] | None, doses: int
     ) -> dict[str, int | None]:
         """The number of rows of the control and of each label that is intervened on."""
         view = self.view(k)
@@ -245,6 +253,8 @@ class World:
                 f"This client accesses {', '.join(sorted(own))}.",
                 client=view.name,
             )
+        if doses < 1:
+            raise InputError(f"doses is {doses}", "Apply every label at least once.")
         sizes = dict[str, int | None]()
         for regime in (CONTROL, *(label for label in own if label in asked)):
             n = n_samples.get(regime, 0) if isinstance(n_samples, Mapping) else n_samples
