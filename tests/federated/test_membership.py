@@ -1,6 +1,5 @@
 """The kits of a federation: what they allow, who joins and leaves, and certificates that expire."""
 
-import errno
 import json
 import shutil
 import stat
@@ -8,13 +7,13 @@ import stat
 import pytest
 from cryptography import x509
 
-from jigsaw_crl.base import files
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.kits import (
     GUARD,
     SITE,
     add_site,
+    certificate_digest,
     check_hardened,
     init_federation,
     renew,
@@ -23,6 +22,7 @@ from jigsaw_crl.federated.kits import (
 from jigsaw_crl.federated.running import check_certificates, run_participant
 from jigsaw_crl.federated.settings import coordinator_settings
 
+from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_child
 from .conftest import LABS, read_local
 from .deployment import self_signed
 
@@ -142,6 +142,21 @@ def test_a_revoked_site_is_neither_listed_nor_admitted_and_cannot_come_back(fold
         revoke(folder, "lab-2")
 
 
+def certificate_of(folder, site):
+    """The digest of the certificate in a kit; "" if there is none."""
+    path = folder / "kits" / site / "startup" / "client.crt"
+    return certificate_digest(path.read_bytes()) if path.exists() else ""
+
+
+def starts(kit):
+    """Would a kit be started? One that is not whole is refused."""
+    try:
+        check_hardened(kit)
+    except InputError:
+        return False
+    return True
+
+
 def joins(folder, site, kit=None):
     """Does a running coordinator admit a site that shows the certificate of a kit?"""
     from nvflare.fuel.f3.cellnet.defs import IdentityChallengeKey
@@ -168,39 +183,71 @@ def test_a_stolen_kit_does_not_join_after_its_certificate_was_renewed(folder, tm
     assert not joins(folder, "lab-2", folder / "kits" / "lab-1")
 
 
+def change_of(name, folder):
+    """Make a federation, or change one."""
+    if name == "init":
+        init_federation(folder / "new", LABS, server="hub.example.org")
+        return
+    change, site = {
+        "add-site": (add_site, "lab-9"),
+        "renew": (renew, "lab-1"),
+        "revoke": (revoke, "lab-1"),
+    }[name]
+    change(folder, site)
+
+
+def tried(name, folder):
+    """The same, whose errors say that something cannot be written, be it of NVFlare's or ours."""
+    try:
+        change_of(name, folder)
+    except InputError as error:
+        raise InputError(f"it cannot be written: {error}", "") from None
+
+
+def who_joins(folder):
+    """The sites whose kits the coordinator admits; kits that are not whole join nothing."""
+    kits = [p.name for p in (folder / "kits").iterdir() if (p / "startup" / "client.crt").exists()]
+    return {name for name in kits if name in hub(folder).sites and joins(folder, name)}
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 @pytest.mark.parametrize(
-    "change", [revoke, *(pytest.param(f, marks=pytest.mark.slow) for f in (renew, add_site))]
+    "name",
+    ["revoke", *(pytest.param(x, marks=pytest.mark.slow) for x in ("init", "add-site", "renew"))],
 )
-def test_a_full_disk_at_any_write_leaves_the_old_members_or_the_new(
-    change, folder, tmp_path, monkeypatch
+def test_a_change_that_fails_at_any_write_leaves_the_old_members_or_the_new(
+    name, kill, folder, tmp_path
 ):
-    """Nobody who was admitted before is admitted in error, and the change can be made again."""
-    site = "lab-9" if change is add_site else "lab-1"
-    for fault in range(1, 99):
-        one = shutil.copytree(folder, tmp_path / str(fault))
-        before, count = hub(one), 0
-
-        def write(path, *_, _real=files.os.replace, _fault=fault, **__):
-            nonlocal count
-            count += 1
-            if count >= _fault:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return _real(path, *_, **__)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(files.os, "replace", write)
-            try:
-                change(one, site)
-                break
-            except InputError as error:
-                said = str(error)
-        assert "No space left" in said
+    """Nobody is admitted in error, keys stay private, and the change can be made again."""
+    old = hub(folder)
+    changed = {"init": set(), "add-site": {"lab-9"}}.get(name, {"lab-1"})
+    # A new federation has no old state to lose: a third of its steps.
+    for step in range(0, 200, 3 if name == "init" else 1):
+        one = shutil.copytree(folder, tmp_path / str(step))
+        code = run_child(lambda p=one: tried(name, p), fault_at(step, one, kill=kill))
+        assert code in (DONE, SURVIVED, KILLED if kill else REFUSED), step
         # The settings are whole: as before, or with the change.
-        assert set(hub(one).sites) - {site} == set(before.sites) - {site}
-        assert set(before.certificates) - {site} <= set(hub(one).certificates)
-        if hub(one) == before:
-            change(one, site)
-    assert fault > 1
+        listed = hub(one)
+        assert set(listed.sites) - changed == set(old.sites) - changed
+        assert listed.certificates.items() - old.certificates.items() <= {
+            (x, certificate_of(one, x)) for x in changed
+        }
+        assert {LABS[1]} <= who_joins(one) <= {*LABS, "lab-9"}
+        for made in (one, one / "new"):
+            if list(made.rglob("*.key")):
+                assert stat.S_IMODE(made.stat().st_mode) == 0o700
+            for kit in made.glob("kits/lab-*"):
+                starts(kit)
+        if code == DONE:
+            break
+        if name == "init":
+            shutil.rmtree(one / "new", ignore_errors=True)
+        if listed.certificates == old.certificates:
+            change_of(name, one)
+        assert ("lab-1" in who_joins(one)) == (name != "revoke")
+        assert ("lab-9" in who_joins(one)) == (name == "add-site")
+    assert code == DONE
+    assert step > 1
 
 
 def test_the_authority_keeps_its_own_key_alone_and_only_the_owner_can_read(folder, made):
