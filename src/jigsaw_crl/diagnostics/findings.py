@@ -221,7 +221,7 @@ INFORMATION = {
     "leaning-lines": (
         "the line of this target leans on that of another target by more than a linear system "
         "with these latents explains",
-        "None for a few labels. If the lines of many labels lean, nothing is stated.",
+        "None by itself. Where most clients have such lines and light tails, nothing is stated.",
     ),
     "nonlinear-response": (
         "what depends on this label does not respond linearly: its regime moves more than one "

@@ -249,7 +249,8 @@ class Fragment(ReadOnlyArrays):
         Parameters
         ----------
         rows : array, shape (n_rows, n_features), or data frame
-            A data frame (pandas, polars, pyarrow) must have the client's columns in their order.
+            A data frame (pandas, polars, pyarrow) must have the client's columns; others are left
+            out.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """Rows of a client to its latents, Ẑ = (X − μ) Q̂ᵀ, and which sensors carry which latent.
 
-μ is the mean of the control rows. Columns of a data frame are compared with those that the client
-was built from, by name and order: a swapped pair of columns would give other latents unnoticed.
+μ is the mean of the control rows. Columns of a data frame are found by their names; columns that
+the client was not built from are left out.
 
 The response of a sensor to a label is how far it moves when the label is raised by one standard
 deviation of the control and everything downstream follows; of a label whose intervention is soft,
@@ -21,7 +21,7 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.base.text import few
+from jigsaw_crl.base.text import did_you_mean, few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,8 +91,11 @@ def latents_of(fragment: Fragment, rows: Any) -> Any:
     frame = nw.from_native(rows, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return _product(fragment, fragment.basis, rows)
-    if all(isinstance(name, str) for name in frame.columns):  # numbers are pandas' own, no names
-        _check_columns(fragment, frame.columns)
+    known = fragment.features
+    # Numbers are pandas' own, and no names.
+    if known is not None and all(isinstance(name, str) for name in frame.columns):
+        _check_columns(known, frame.columns, fragment.client)
+        frame = frame.select(known)
     z = _product(fragment, fragment.basis, frame.to_numpy())
     columns = dict(zip(fragment.labels, z.T, strict=True))
     out = nw.from_dict(columns, backend=frame.implementation).to_native()
@@ -119,20 +122,13 @@ def _product(fragment: Fragment, basis: FloatArray, rows: Any) -> FloatArray:
     return np.asarray((x - centre) @ basis.T, dtype=np.float64)
 
 
-def _check_columns(fragment: Fragment, given: Sequence[str]) -> None:
-    """Refuse columns that are not the client's features, in their order."""
-    known = fragment.features
-    if known is None or tuple(given) == known:
-        return
-    unknown = [name for name in given if name not in known]
+def _check_columns(known: Sequence[str], given: Sequence[str], client: str) -> None:
+    """Refuse a data frame that lacks columns of the client."""
     missing = [name for name in known if name not in given]
-    what = "in another order than the client's"
-    if unknown or missing:
-        what = (
-            f"not the client's: missing {few(missing) or 'none'}, unknown {few(unknown) or 'none'}"
+    if missing:
+        hint = did_you_mean(missing[0], [name for name in given if name not in known])
+        raise InputError(
+            f"columns of the client are missing: {few(missing)}",
+            f"{hint} Pass the columns the client was built from: {few(known)}.".strip(),
+            client=client,
         )
-    raise InputError(
-        f"the columns are {what}",
-        f"Pass the columns the client was built from, in the same order: {few(known)}.",
-        client=fragment.client,
-    )
