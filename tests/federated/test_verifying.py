@@ -228,6 +228,9 @@ def test_without_keys_nothing_is_verified(made, capsys):
         "signature of the coordinator",
         "log of used fragments",
     }
+    assert cli.run(["verify", str(made / "result")]) == 2
+    said = capsys.readouterr().err
+    assert "not verified: signatures of the sites, signature of the coordinator." in said
 
 
 @pytest.mark.parametrize(

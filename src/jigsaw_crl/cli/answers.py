@@ -186,6 +186,7 @@ def verify(
     need not be given.
     """
     from jigsaw_crl.federated.keys import read_key_list
+    from jigsaw_crl.federated.ledger import LogLine
     from jigsaw_crl.federated.verifying import verify_result
 
     listed = None if keys is None else read_key_list(keys)
@@ -201,7 +202,9 @@ def verify(
         return
     lacking = found.state == "not verified"
     wanted = "not checked" if lacking else "failed"
-    named = ", ".join(check.what for check in found.checks if check.outcome == wanted)
+    # What the log says is told above; it need not be given.
+    told = [check.what for check in found.checks if check.outcome == wanted]
+    named = ", ".join(what for what in told if not (lacking and what == LogLine.kind))
     remedy = "Pass --keys with the public keys of the sites and the coordinator."
     raise InputError(
         f"not verified: {named}" if lacking else f"the result is not what it claims to be: {named}",
