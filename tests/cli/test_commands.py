@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import jigsaw_crl as jc
@@ -69,15 +68,6 @@ def test_a_defect_is_not_hidden(monkeypatch, study):
     monkeypatch.setattr("jigsaw_crl.study.read_study", defect)
     with pytest.raises(ZeroDivisionError):
         cli.run(["check", str(study)])
-
-
-def test_moments_in_place_of_rows_give_the_same_order(study, folder, tmp_path):
-    for path in sorted(study.glob("*.csv")):
-        output = tmp_path / f"{path.stem}.moments.npz"
-        assert cli.run(["moments", str(path), "-o", str(output)]) == 0
-    order, reference = jc.recover(jc.read_study(tmp_path)).order, jc.load_result(folder).order
-    np.testing.assert_array_equal(order.verdicts, reference.verdicts)
-    np.testing.assert_array_equal(order.probabilities, reference.probabilities)
 
 
 def test_recover_names_the_open_pairs_of_the_best_guess(tmp_path, capsys):

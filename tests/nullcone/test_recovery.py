@@ -239,8 +239,6 @@ def test_without_confounding_no_district_has_two_members():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confounding": "some"}, "some"),
-        ({"rank_one": "maybe"}, "maybe"),
         ({"method": "best"}, "best"),
         ({"tau": 0.05}, "paper"),
         ({"method": "paper", "confounding": "none"}, "null-cone"),
