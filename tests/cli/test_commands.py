@@ -1,7 +1,5 @@
 """The command line: help, exit codes, JSON on stdout, notes on stderr."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
