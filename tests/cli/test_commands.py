@@ -103,16 +103,6 @@ def test_a_result_is_not_written_among_the_files_of_its_study(study, capsys):
     assert not (study / "result.json").exists()
 
 
-def test_explain_answers_as_python_does(folder, capsys):
-    order = jc.load_result(folder).order
-    a, d = sorted(order.pairs())[0]
-    capsys.readouterr()
-    assert cli.run(["explain", str(folder), a, d]) == 0
-    assert capsys.readouterr().out.strip() == str(order.explain(a, d)).strip()
-    document = _json(["explain", folder, a, d, "--json"], capsys)
-    assert document["verdict"] == str(order.verdict(a, d))
-
-
 def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_path, capsys):
     out = tmp_path / "out"
     assert cli.run(["recover", str(study), "--method", "paper", "--out", str(out)]) == 0
