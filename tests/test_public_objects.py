@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import pickle
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.study import write_moments
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +53,6 @@ def _rows(world: jc.simulate.World) -> dict[str, np.ndarray]:
     return {"control": control, **regimes}
 
 
-# How each kind of object is written to a file of its own and read back.
-FILES: dict[str, Callable[[Any, Path], Any]] = {
-    "Client": lambda client, path: jc.read_client(write_moments(client, path / "c.moments.npz")),
-    "Fragment": lambda fragment, _: jc.Fragment.from_json(fragment.to_json()),
-    "Result": lambda result, path: jc.load_result(result.save(path / "result")),
-}
 COPIES: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda value: pickle.loads(pickle.dumps(value)),
     "deepcopy": copy.deepcopy,
@@ -73,16 +65,6 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 def test_a_copy_is_equal_in_every_field_and_as_frozen(how, objects):
     for value in objects.values():
         assert_equal(COPIES[how](value), value)
-
-
-@pytest.mark.parametrize("kind", FILES)
-def test_an_object_read_from_its_file_is_equal_in_every_field(kind, objects, tmp_path):
-    # What stays at the client, and probabilities that are made when they are asked for.
-    private = {"basis", "features", "centre", "carried", "chances"}
-    of_kind = [value for name, value in objects.items() if name.split(",")[0] == kind]
-    assert of_kind
-    for value in of_kind:
-        assert_equal(FILES[kind](value, tmp_path), value, ignore=private)
 
 
 def test_every_public_type_is_among_those_copied(objects):

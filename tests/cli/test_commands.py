@@ -1,7 +1,5 @@
 """The command line: help, exit codes, JSON on stdout, notes on stderr."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -72,15 +70,6 @@ def test_a_defect_is_not_hidden(monkeypatch, study):
         cli.run(["check", str(study)])
 
 
-def test_moments_in_place_of_rows_give_the_same_order(study, folder, tmp_path):
-    for path in sorted(study.glob("*.csv")):
-        output = tmp_path / f"{path.stem}.moments.npz"
-        assert cli.run(["moments", str(path), "-o", str(output)]) == 0
-    order, reference = jc.recover(jc.read_study(tmp_path)).order, jc.load_result(folder).order
-    np.testing.assert_array_equal(order.verdicts, reference.verdicts)
-    np.testing.assert_array_equal(order.probabilities, reference.probabilities)
-
-
 def test_recover_names_the_open_pairs_of_the_best_guess(tmp_path, capsys):
     study = tmp_path / "study"
     world = ["--setting", "A", "--samples", "300", "--seed", "2"]
@@ -114,16 +103,6 @@ def test_a_result_is_not_written_among_the_files_of_its_study(study, capsys):
     assert cli.run(["recover", str(study), "--out", str(study)]) == 2
     assert "--out" in capsys.readouterr().err
     assert not (study / "result.json").exists()
-
-
-def test_explain_answers_as_python_does(folder, capsys):
-    order = jc.load_result(folder).order
-    a, d = sorted(order.pairs())[0]
-    capsys.readouterr()
-    assert cli.run(["explain", str(folder), a, d]) == 0
-    assert capsys.readouterr().out.strip() == str(order.explain(a, d)).strip()
-    document = _json(["explain", folder, a, d, "--json"], capsys)
-    assert document["verdict"] == str(order.verdict(a, d))
 
 
 def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_path, capsys):

@@ -1,7 +1,5 @@
 """Hard interventions, effects and bounds on the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

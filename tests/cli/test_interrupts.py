@@ -1,7 +1,5 @@
 """An interrupt, or a request to terminate, ends a command quietly and with all its processes."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

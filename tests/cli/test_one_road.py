@@ -1,7 +1,5 @@
 """What `jigsaw recover` does on four clients: each thing once, and no search while writing."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

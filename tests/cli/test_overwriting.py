@@ -1,7 +1,5 @@
 """No command overwrites an input, a key, or a file of the user's that it was not told to."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -85,23 +85,19 @@ def test_clients_with_other_sensors_or_exact_moments_are_not_compared():
     assert list(check_copies([world.client(0), world.client(0)])) == []
 
 
-def test_pairs_no_client_has_are_counted():
-    labels = {"lab-1": ["a", "b", "c"], "lab-2": ["c", "d"]}
-    finding = next(f for f in check_coverage(labels) if f.check == "unseen-pairs")
-    assert finding.value == pytest.approx(2 / 6)
-    assert "a–d" in finding.message
-
-
-def test_groups_without_a_common_label_are_named():
-    labels = {"lab-1": ["a", "b"], "lab-2": ["c", "d"], "lab-3": ["b", "e"]}
-    finding = next(f for f in check_coverage(labels) if f.check == "disconnected")
-    assert finding.value == 2
-
-
-def test_a_label_of_one_client_only_is_mentioned():
-    labels = {"lab-1": ["a", "b"], "lab-2": ["a", "b", "x"]}
-    finding = next(f for f in check_coverage(labels) if f.check == "lonely-labels")
-    assert "x (lab-2)" in finding.message
+@pytest.mark.parametrize(
+    ("labels", "check", "value", "word"),
+    [
+        (["abc", "cd"], "unseen-pairs", 2 / 6, "a–d"),
+        (["ab", "cd", "be"], "disconnected", 2, "groups"),
+        (["ab", "abx"], "lonely-labels", 1, "x (lab-1)"),
+    ],
+)
+def test_what_clients_do_not_share_is_counted_and_named(labels, check, value, word):
+    found = check_coverage({f"lab-{k}": list(own) for k, own in enumerate(labels)})
+    (finding,) = (f for f in found if f.check == check)
+    assert finding.value == pytest.approx(value)
+    assert word in finding.message
 
 
 def test_a_lonely_label_that_others_write_in_two_parts_is_asked_about():

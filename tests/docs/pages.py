@@ -8,8 +8,8 @@
   line). The lines after a command show its output; without such lines, the output is not compared.
   `> FILE` and `>> FILE` write the output to a file. A failing command shows its message.
 - A ```toml or ```csv block whose first line is `# file: NAME` is written to that file.
-- In shown output, `...` stands for any text, a SHA-256 digest for any other digest, and decimal
-  numbers may differ by `TOLERANCE`.
+- In shown output, a SHA-256 digest stands for any other digest, and decimal numbers may differ by
+  `TOLERANCE`.
 """
 
 import io
@@ -117,11 +117,10 @@ def commands_of(body: str) -> Iterator[tuple[str, str | None]]:
 
 def same_output(shown: str, printed: str) -> bool:
     """Return whether the shown output matches the printed one, as the top of this file says."""
-    pieces = re.split(rf"({_DIGEST}|{_DECIMAL}|\.\.\.)", _trimmed(shown))
+    pieces = re.split(rf"({_DIGEST}|{_DECIMAL})", _trimmed(shown))
     texts, special = pieces[::2], pieces[1::2]
     decimals = [float(piece) for piece in special if re.fullmatch(_DECIMAL, piece)]
-    patterns = {"...": ".*?", **{p: _DIGEST for p in special if re.fullmatch(_DIGEST, p)}}
-    wildcards = [patterns.get(piece, _NUMBER) for piece in special]
+    wildcards = [_DIGEST if re.fullmatch(_DIGEST, piece) else _NUMBER for piece in special]
     pattern = "".join(map("".join, zip_longest(map(re.escape, texts), wildcards, fillvalue="")))
     match = re.fullmatch(pattern, _trimmed(printed), re.S)
     if match is None:

@@ -1,7 +1,5 @@
 """A coordinator and three sites as separate processes, with TLS, on loopback."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

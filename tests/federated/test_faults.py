@@ -4,8 +4,6 @@ Each run is a process of its own. After the fault, the round is run again and mu
 that it would have given without the fault.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

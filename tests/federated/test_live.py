@@ -4,8 +4,6 @@ The tests share one deployment and run in the order they are written, in one wor
 (`tests/conftest.py`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

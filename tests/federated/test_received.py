@@ -137,17 +137,6 @@ def test_a_replayed_fragment_is_refused(federation, fragments, capsys):
     assert assemble(federation, round_name="second") == 0
 
 
-def test_a_finished_round_is_closed_to_new_fragments_unless_asked_for_again(
-    federation, fragments, capsys
-):
-    assert assemble(federation) == 0
-    capsys.readouterr()
-    for piece in fragments:
-        sign(federation, piece)
-    assert "the round 'first' has a result" in refusal(capsys, assemble(federation))
-    assert assemble(federation, "--again") == 0
-
-
 def test_both_routes_share_one_record(federation, fragments, settings, capsys):
     """A fragment used in a live round cannot be replayed as a file, nor the other way round."""
     hub = settings.model_copy(update={"keys": federation / "site-keys.toml"})

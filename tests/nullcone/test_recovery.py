@@ -1,6 +1,5 @@
 """The null-cone method from client to fragment: exact moments, samples, and unusual clients."""
 
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -242,8 +241,6 @@ def test_without_confounding_no_district_has_two_members():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confounding": "some"}, "some"),
-        ({"rank_one": "maybe"}, "maybe"),
         ({"method": "best"}, "best"),
         ({"tau": 0.05}, "paper"),
         ({"method": "paper", "confounding": "none"}, "null-cone"),

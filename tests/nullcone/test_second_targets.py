@@ -59,11 +59,6 @@ def test_with_many_rows_second_targets_are_named_and_the_lines_are_right_without
     assert sum(lines) > 0.85 * len(lines)
 
 
-def test_a_clean_client_has_no_second_targets():
-    client = jc.simulate.random_world(8, 1, 1.0, 91_100).client(0, 5_000, seed=1)
-    assert not read(client).sight.second.found.any()
-
-
 def test_nothing_is_said_about_a_target_and_its_second_one_which_needs_a_regime_of_its_own():
     world = unclean(91_000)
     client = nearly_exact(world)

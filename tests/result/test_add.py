@@ -72,28 +72,17 @@ def test_what_cannot_be_added_is_refused_in_one_line():
         result.add(jc.recover_fragment(last), confounding="none")
 
 
-def assembled(fragments) -> jc.Result:
-    """What the fragments give when they are assembled afresh."""
-    order = jc.assemble(fragments)
-    return jc.Result({f.client: f for f in order.fragments}, order)
-
-
 @pytest.mark.parametrize("kind", ["exact", "rows"])
 def test_without_a_site_the_result_is_that_of_the_others(kind, tmp_path):
     first, *others = clients(kind)
     whole = jc.recover([first, *others])
     kept = whole.remove(first.name)
     assert_same_answers(kept, jc.recover(others))
-    assert_same_answers(kept, assembled(others_of(whole, first.name)))
     assert {f.client for f in kept.diagnostics} <= {None, *(c.name for c in others)}
     assert kept.provenance["removed"] == [first.name]
     assert first.name not in kept.provenance["n_samples"]
     assert_same_answers(jc.load_result(kept.save(tmp_path / "kept")), kept)
     assert_same_answers(kept.add(first), whole)
-
-
-def others_of(result: jc.Result, name: str) -> list[jc.Fragment]:
-    return [f for f in result.order.fragments if f.client != name]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report import render_report
 from jigsaw_crl.result.summary import summarise
 
-from ..study.tables import client_of, frame_of
+from ..study.tables import frame_of
 
 Regimes = dict[str, np.ndarray]
 
@@ -133,17 +133,3 @@ def test_a_summary_says_first_that_nothing_is_decided():
     mute = summarise({"one": jc.Outcome("not-identified", "", "")}, (), (), 6)
     assert mute.startswith("0 of 1 client can say something about ancestors")
     assert jc.recover(jc.simulate.setting("A", 0).clients()).summary.startswith("All 5 clients")
-
-
-def test_assembled_fragments_name_what_was_left_out(tmp_path, capsys):
-    paths = []
-    for name, regimes in (("copied", with_a_copy()), ("well", plant(2))):
-        piece = jc.recover_fragment(client_of(regimes, name))
-        paths.append(tmp_path / f"{name}.json")
-        paths[-1].write_text(piece.to_json())
-    assert cli.run(["assemble", *map(str, paths)]) == 0
-    out = capsys.readouterr().out
-    assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
-    order = jc.assemble([jc.Fragment.from_json(path.read_text()) for path in paths])
-    with pytest.raises(jc.InputError, match=r"'z1' was left out \(copied: the regime holds"):
-        order.explain("z1", "z3")

@@ -1,7 +1,5 @@
 """The client that every way of reading the same rows must give."""
 
-from __future__ import annotations
-
 import pytest
 
 import jigsaw_crl as jc

@@ -1,7 +1,5 @@
 """The rows of a small client, as a table, and what makes two clients the same."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -72,10 +72,3 @@ def test_commas_and_points_in_one_file_are_refused(tmp_path):
     frame.to_csv(tmp_path / "a.csv", index=False, sep=";")
     with pytest.raises(jc.InputError, match=r"'x2' has decimal commas .* and 'x1' decimal points"):
         jc.read_client(tmp_path / "a.csv")
-
-
-@pytest.mark.parametrize("when", ["2026-01-05 10:00:00", "05.01.2026", "1/5/2026", "10:31:02"])
-def test_dates_and_times_are_text(when, tmp_path, reference):
-    frame_of(regimes_of()).assign(when=when).to_csv(tmp_path / "lab-1.csv", index=False)
-    with pytest.warns(UserWarning, match="'when' is text, so it is not used"):
-        assert_same(jc.read_client(tmp_path / "lab-1.csv"), reference)

@@ -1,7 +1,5 @@
 """The batch and the group column, in every format that a client can be read from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

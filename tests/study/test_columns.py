@@ -1,7 +1,5 @@
 """Which columns are features: text, booleans and constants are ignored, complex numbers refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

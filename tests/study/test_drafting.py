@@ -1,7 +1,5 @@
 """`jigsaw init` drafts a manifest with which the folder can be read at once."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

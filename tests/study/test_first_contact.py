@@ -1,7 +1,5 @@
 """What a newcomer's tables hold: identifiers, codes for missing values, other spellings, sheets."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

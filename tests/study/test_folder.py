@@ -1,7 +1,5 @@
 """Study folders and their manifests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

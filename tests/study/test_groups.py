@@ -1,7 +1,5 @@
 """The group column: rows of one subject or run are alike, and count as fewer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

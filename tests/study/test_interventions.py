@@ -1,7 +1,5 @@
 """Saying that interventions are hard: manifests, readers, constructors, moments files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

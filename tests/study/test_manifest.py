@@ -1,7 +1,5 @@
 """What is wrong in a study.toml is named, and one file serves all sites."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

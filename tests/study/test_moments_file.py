@@ -1,7 +1,5 @@
 """Moments files, and adding new rows to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

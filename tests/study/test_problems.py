@@ -1,7 +1,5 @@
 """All problems of a study are named at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

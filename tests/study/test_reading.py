@@ -14,7 +14,6 @@ import jigsaw_crl as jc
 
 from .tables import assert_same, frame_of, regimes_of, write_table
 
-FORMATS = ["csv", "parquet", "npz", "h5ad"]
 SLOW_OR_SHARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
@@ -26,13 +25,6 @@ _LABELS = st.lists(
     max_size=4,
     unique_by=lambda s: s.casefold(),
 )
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_gives_the_same_client(kind, tmp_path, reference):
-    client = jc.read_client(write_table(regimes_of(), tmp_path / f"lab-1.{kind}", kind))
-    assert client.name == "lab-1"
-    assert_same(client, reference)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Rows in chunks become clients."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

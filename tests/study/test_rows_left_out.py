@@ -1,7 +1,5 @@
 """Rows that are left out on request: incomplete ones, and those that lie farthest out."""
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The noise of sensors, and the step to which they round, on every road to a client."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

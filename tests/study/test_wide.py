@@ -1,7 +1,5 @@
 """Files of many columns: read twice, along the directions that hold the latents."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

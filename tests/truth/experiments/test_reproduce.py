@@ -98,31 +98,6 @@ def test_a_killed_worker_raises_an_input_error():
 # -- pages ----------------------------------------------------------------------------------------
 
 
-def test_figures_have_a_picture_per_scenario_and_the_population_is_exact(finished):
-    made = finished[1]
-    assert [p.name for p in made.pictures] == ["A-gaussian.png", "A-laplace.png"]
-    assert all(p.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for p in made.pictures)
-    text = made.page.read_text()
-    assert "![A-gaussian](A-gaussian.png)" in text
-    assert text.count("| E1 | ∞ | 1.00 | 1.00 ± 0.00 (2) |") == 2
-
-
-@pytest.mark.slow
-def test_tables_show_our_mean_and_the_printed_number(tmp_path):
-    result = reproduce.run_plan(tiny("tables"), tmp_path)
-    text = result.page.read_text()
-    # The world is in Table 1 only.
-    assert [picture.name for picture in result.pictures] == ["table-1.png"]
-    assert "![Table 1: sensitivity to p](table-1.png)" in text
-    assert "Table 2" not in text
-    assert "| p10-K15-q0.6-gaussian | Runtime (s) | ∞ | 0.17 |" in text
-    assert "| p10-K15-q0.6-gaussian | E1 | ∞ | 1.00 | " in text
-    rows = numbers(result)
-    assert {row["n"] for row in rows} == {"10000.0", "inf"}
-    assert all(float(row["e2"]) < 1e-10 for row in rows if row["n"] == "inf")
-    assert all(row["tau"] in ("0.05", "0.1") for row in rows if row["n"] != "inf")
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [

@@ -79,14 +79,12 @@ def test_block_rq_has_the_supports_of_its_definition(world):
     ("call", "says"),
     [
         (lambda: setting("A").client(5), "no client 5"),
-        (lambda: setting("A").client(-1), "no client -1"),
         (lambda: setting("A").truth(7), "no client 7"),
         (lambda: setting("A").client(0, 4), "too few"),
         (lambda: setting("A").client(0, labels=["nowhere"]), "cannot be intervened on"),
         (lambda: setting("A").client(0, 100, "cauchy"), "no noise family"),
         (lambda: setting("A").client(0, 100, seed=-2), "seed"),
         (lambda: setting("A").client(0, 100, doses=0), "doses"),
-        (lambda: setting("A").rows(0, 2), "too few"),
         (lambda: setting("A").node("q"), "no label"),
     ],
 )
