@@ -65,8 +65,13 @@ def screen(path: Path, genes: int, labels: Iterable[str] | None) -> list[jc.Clie
     ]
 
 
-def show(title: str, clients: list[jc.Client], kinds: Literal["hard"] | None = None) -> None:
-    """Print the verdicts and each kind of sentence once."""
+def show(
+    title: str,
+    clients: list[jc.Client],
+    kinds: Literal["hard"] | None = None,
+    truth: jc.PartialOrder[str] | None = None,
+) -> None:
+    """Print the verdicts, each kind of sentence once, and the wrong verdicts where they are known."""
     print(f"\n{title}")
     try:
         result = jc.recover(clients, interventions=kinds)
@@ -81,6 +86,9 @@ def show(title: str, clients: list[jc.Client], kinds: Literal["hard"] | None = N
     frame = result.order.to_frame()
     print(f"  verdicts: {frame['verdict'].value_counts().to_dict()}")
     print(f"  ancestors: {sorted(result.order.pairs())}")
+    if truth is not None:
+        told = jc.metrics.verdict_counts(truth, result.order)
+        print(f"  wrong: {told.wrong_yes} of {told.yes} yes, {told.wrong_no} of {told.no} no")
 
 
 def main() -> None:
@@ -93,7 +101,7 @@ def main() -> None:
             for times in (1.0, 2.0):
                 for kinds in KINDS:
                     title = f"{spare} spare sensors, shift × {times:g}, {kinds or 'soft'}"
-                    show(title, [tunnel(spare, times)], kinds)
+                    show(title, [tunnel(spare, times)], kinds, jc.datasets.light_tunnel_order())
         return
     for genes, labels in ((14, PATHWAY), (30, PATHWAY), (60, PATHWAY), (60, None)):
         asked = f"{len(labels)} labels" if labels else "all labels of 100 cells or more"
