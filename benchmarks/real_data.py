@@ -71,7 +71,7 @@ def show(
     kinds: Literal["hard"] | None = None,
     truth: jc.PartialOrder[str] | None = None,
 ) -> None:
-    """Print the verdicts, each kind of sentence once, and the wrong verdicts where they are known."""
+    """Print verdicts, each kind of sentence once, and what is wrong if the truth is known."""
     print(f"\n{title}")
     try:
         result = jc.recover(clients, interventions=kinds)
