@@ -114,7 +114,16 @@ class White:
 
 
 def whiten(client: Client) -> White:
-    """A client's regimes, whitened by its control; `Client.white` keeps it."""
+    """A client's regimes, whitened by its control; `Client.white` keeps it.
+
+    Sensors that bend are not read: W is zero there. The space is that of the others.
+    """
+    if client.bent:
+        own = np.array([x not in client.bent for x in client.features])
+        white, W = client.linear.white, np.zeros((client.n_latent, len(own)))
+        W[:, own], carried = white.W, client.control_second_moment[:, own] @ white.W.T
+        carried[own] = white.carried
+        return replace(white, W=W, carried=carried)
     space, control = noise_model(client), client.control_second_moment
     base = space.basis.T @ (control - np.diag(space.sensors)) @ space.basis
     W = inverse_square_root(base) @ space.basis.T
