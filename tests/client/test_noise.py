@@ -97,6 +97,17 @@ def test_the_noise_of_each_sensor_is_found_within_its_error(p, d, n):
     assert np.median(off) < (2.0 if d >= 5 * p else 15.0) * np.sqrt(2 / (n * (p + 1)))
 
 
+def test_the_noise_of_each_sensor_does_not_depend_on_the_units_of_the_features():
+    control, others, _, _ = noisy(4, 12, 2000, 5, factor=10.0)
+    unit = 10.0 ** np.random.default_rng(5).permutation(np.linspace(-2, 2, 12))
+    other = [
+        Moments(m.n, m.mean * unit, m.covariance * np.outer(unit, unit)) for m in (control, *others)
+    ]
+    _, variance = sensor_noise(control, others, 4)
+    _, in_units = sensor_noise(other[0], other[1:], 4)
+    np.testing.assert_allclose(in_units, variance * unit**2, rtol=0.02)
+
+
 @pytest.mark.parametrize(("n", "d"), [(300, 8), (1500, 12), (300, 60)])
 def test_equal_noise_is_seldom_taken_for_unequal(n, d):
     fired = 0

@@ -241,15 +241,19 @@ def sensor_noise(
         freedom, g = int(kept.sum()) - 1, gap @ turn[:, kept]
         edge = float(chdtri(freedom, FALSE_ALARM)) if freedom else np.inf
         beyond = 0.5 * degrees * float(g @ (g / sizes[kept])) / edge
+    # What is unequal is fitted in units of each feature, so that the user's units do not matter.
+    unit = np.sqrt(np.diagonal(covariance))
+    ratio = np.outer(unit, unit)
     regimes = [
-        (float(m.n or 1), m.covariance)
+        (float(m.n or 1), m.covariance / ratio)
         for m in (control, *others)
         if m.n is None or m.n >= ENOUGH_ROWS * r
     ]
     if beyond <= 1 or not regimes:
         return beyond, None
     try:
-        return beyond, _fitted(regimes, degrees, covariance, r, floor)
+        psi = _fitted(regimes, degrees, covariance / ratio, r)
+        return beyond, None if psi is None else psi * unit**2
     except np.linalg.LinAlgError:
         # Some regime has no variance at all along some direction: it has no noise either.
         return 0.0, None
@@ -260,12 +264,11 @@ def _fitted(
     degrees: float,
     covariance: FloatArray,
     r: int,
-    floor: float,
 ) -> FloatArray | None:
     """Ψ by Newton's steps; None if they do not settle."""
     least = ROUNDING if np.isinf(degrees) else NEGLIGIBLE * np.sqrt(2.0 / degrees)
     d = len(covariance)
-    psi = np.full(d, floor)
+    psi = np.full(d, float(np.linalg.eigvalsh(covariance)[: d - r].mean()))
     if degrees > 2 * d:
         # What the other sensors do not explain: a noisy one is not taken for a latent then.
         psi = 1 / np.diagonal(np.linalg.inv(covariance))
@@ -406,11 +409,14 @@ def noise_model(client: Client) -> NoiseModel:
 
 
 def _equalising(variance: FloatArray) -> tuple[FloatArray | None, float]:
-    """Factors that make all sensors as noisy as the typical one, and its variance."""
+    """Factors that make all sensors as noisy as the typical one, and its variance.
+
+    A sensor without noise counts as one with little of it.
+    """
     if not variance.any():
         return None, 0.0
     typical = float(np.exp(np.log(variance[variance > 0]).mean()))
-    return np.sqrt(typical / np.maximum(variance, typical / SPREAD)), typical
+    return np.sqrt(typical / np.where(variance > 0, variance, typical / SPREAD)), typical
 
 
 def _leading(
