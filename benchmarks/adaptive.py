@@ -123,7 +123,9 @@ def false(world: jc.simulate.World, order: jc.GlobalOrder) -> np.ndarray:
     """Verdicts that are not so, shape (p, p)."""
     true = np.zeros(order.verdicts.shape, dtype=bool)
     for pair in world.order.pairs():
-        true[order.indices(*pair)] = True
+        # Of some worlds, no site has every label.
+        if set(pair) <= set(order.labels):
+            true[order.indices(*pair)] = True
     return np.asarray((order.verdicts == YES) & ~true | (order.verdicts == NO) & true)
 
 

@@ -42,6 +42,7 @@ BENCHMARKS = (
     "never_wrong",
     "nonlinear",
     "robustness",
+    "bent_sensors",
     "assembly_liars",
     "adaptive",
     "semireal",

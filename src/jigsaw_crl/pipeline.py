@@ -304,7 +304,7 @@ def _bent_too(recovered: Sequence[Recovered], clients: Sequence[Client]) -> dict
     bent = (
         any(one.nonlinear is not None for one in own.values())
         or any(f.check == "light-tails" for k in open_ for f in recovered[k].report.findings)
-        or any(is_skewed(clients[k]) for k in open_)
+        or any(is_skewed(clients[k].linear) for k in open_)
         or float(chdtrc(2 * len(open_), fisher)) < DOUBTED
     )
     return {k: one.reading.sight for k, one in open_.items()} if bent else {}

@@ -10,8 +10,17 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.dissent import Falls
 from jigsaw_crl.assembly.panel import read_fragments
+from jigsaw_crl.assembly.posterior.model import cover_shares
 from jigsaw_crl.assembly.suspicions import find_copies
-from jigsaw_crl.assembly.verdict import OPEN, Why
+from jigsaw_crl.assembly.verdict import (
+    LEAST_AGAINST,
+    LEAST_FOR,
+    NO,
+    OPEN,
+    YES,
+    Why,
+    implied,
+)
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR
@@ -159,6 +168,27 @@ def test_a_verdict_with_more_witnesses_than_liars_is_that_of_the_others(fragment
         assert not gone.any()
     reasons = [str(order.explain(*x)) for x in order.undetermined()]
     assert any(f"at least {count + 1} are asked for" in text for text in reasons)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [411, 412])
+def test_the_factors_that_any_smaller_group_leaves_still_give_every_verdict(seed):
+    """The theorem again, by the log factors that the result states."""
+    clients = jc.simulate.random_world(12, 10, 0.6, seed).clients(n_samples=3_000)
+    order = jc.assemble([jc.recover_fragment(client) for client in clients], witnesses=3)
+    said, factors, verdicts = order.said, order.table.evidence, order.verdicts
+    shares = cover_shares(said.n_scales)
+    now = said.pooled.log_factor(shares, said.missed.leans)
+    for group in combinations(range(len(clients)), 2):
+        members, rest = said.beside(group)
+        grid = np.ix_(members, members)
+        left = factors.copy()
+        left[grid] += rest.log_factor(shares, said.missed.leans[grid]) - now[grid]
+        left[grid] = np.where(rest.n_clients > 0, left[grid], 0.0)
+        stands = np.where(verdicts == YES, left > LEAST_FOR, left < -LEAST_AGAINST)
+        own = np.where(stands, verdicts, OPEN)
+        np.fill_diagonal(own, NO)
+        assert (implied(own)[verdicts != OPEN] == verdicts[verdicts != OPEN]).all(), group
 
 
 def test_by_default_a_federation_asks_for_more_than_a_fifth_and_two(fragments, honest):

@@ -89,3 +89,35 @@ def test_few_rows_are_not_called_few_features():
     assert "no regime counts for 12 rows" in few_rows
     assert "features are too few" not in few_rows
     assert "each feature is divided by the size of its noise" in uneven(2_000, 30)
+
+
+def bent_sensor(bend, seed=6_100_000):
+    """A client of which one sensor, x3, saturates about its mean."""
+    world = jc.simulate.random_world(6, 1, 1.0, seed, features=2.0)
+    rows = world.sample(0, 10_000, seed=seed, departures=["sensor-noise=0.002"])
+    centre, spread = rows.tables[0][:, 2].mean(), rows.tables[0][:, 2].std()
+    tables = [x.copy() for x in rows.tables]
+    for x in tables:
+        x[:, 2] = centre + spread * np.tanh(bend * (x[:, 2] - centre) / spread) / bend
+    return jc.Client.from_samples("lab", **replace(rows, tables=tuple(tables)).arguments())
+
+
+@pytest.mark.parametrize("bend", [0.3, 1.0])
+def test_a_sensor_that_bends_is_named_and_explains_what_it_looks_like(bend):
+    one = bent_sensor(bend)
+    found = checks(one)
+    (told,) = found["bent-sensor"]
+    assert told.severity == "warning"
+    assert "the feature 'x3' breaks" in told.message
+    assert told.value > told.threshold
+    looks = {"several-targets", "not-linear", "light-tails", CHECK, "uneven-noise", "more-latents"}
+    assert not looks & set(found)
+    # Names of features do not leave the client.
+    (shared,) = (f for f in jc.recover_fragment(one).findings if f.check == "bent-sensor")
+    assert "x3" not in shared.message
+    assert shared.message.startswith("a feature breaks")
+
+
+def test_drifting_gains_of_all_sensors_bend_none():
+    for departures in (["gain-drift=0.01"], ["nonlinear-sensors=0.25"]):
+        assert all("bent-sensor" not in found for found in checks_of(departures))

@@ -127,8 +127,8 @@ def by_label(matrix, fragment, like):
 
 
 def test_the_global_order_tells_which_of_two_lines_is_a_targets_own():
-    world = jc.simulate.setting("A", 7_005)
-    recovery = Recovery.of(world.clients(10_000, seed=7_012)[4])
+    world = jc.simulate.setting("A", 7_008)
+    recovery = Recovery.of(world.clients(10_000, seed=7_015)[4])
     alone = recovery.fragment()
     informed = recovery.refined(alone, world.order)
     before, after = (jc.metrics.subspace_error(world.truth(4), f) for f in (alone, informed))

@@ -26,6 +26,7 @@ from scipy.special import expit, logit, logsumexp
 
 from jigsaw_crl.assembly.evidence import SPEAKS, Claims, Evidence
 from jigsaw_crl.assembly.panel import DISAGREEMENT
+from jigsaw_crl.assembly.posterior.model import cover_shares
 from jigsaw_crl.assembly.verdict import (
     LEAST_AGAINST,
     NO,
@@ -158,9 +159,8 @@ class Falls:
         self.odds = logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
         self.evidence, self.log_factor, self.verdicts = evidence, log_factor, verdicts
         self.decided = (verdicts != OPEN) & ~np.eye(len(verdicts), dtype=bool)
-        # Equal weights for the visible effect scales, next to none for an invisible one.
-        n = evidence.n_scales
-        self.shares = [*((1.0 - LEAST_CHANCE) / n,) * n, LEAST_CHANCE]
+        # Those of the log factors: what is left of one is then the factor of what is left.
+        self.shares = cover_shares(evidence.n_scales)
         self.leans = evidence.missed.leans
         self.now = evidence.pooled.log_factor(self.shares, self.leans)
         self.speak = evidence.pooled.n_clients.astype(np.int64)

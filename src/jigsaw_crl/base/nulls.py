@@ -23,6 +23,10 @@ from jigsaw_crl.base.arrays import FloatArray
 # Chance of a false alarm of one kind at one client: a finding, a count of rows, a noise of its own
 # for each sensor.
 FALSE_ALARM = 1e-3
+# The same where a client with many regimes is then read in another way, and errors have wider tails
+# than those of the null: rows that count for their own, claims that are doubted, a linear system
+# that is taken for a bent one, means that are not used.
+RARE_ALARM = 1e-4
 # The same where a false alarm costs little, and to miss something costs more.
 LENIENT = 0.05
 # The null knows the tails of the features, not those of the latents, which are heavier and push

@@ -41,8 +41,9 @@ from jigsaw_crl.client.given import (
     moments_of_matrices,
     moments_of_rows,
 )
-from jigsaw_crl.client.noise import LatentCount, count_latents
+from jigsaw_crl.client.noise import LatentCount
 from jigsaw_crl.client.reduction import Reduction
+from jigsaw_crl.client.relations import linear_sensors
 from jigsaw_crl.client.white import whiten
 from jigsaw_crl.moments.preparing import Missing, RowOptions
 from jigsaw_crl.moments.regime import Moments
@@ -91,6 +92,8 @@ class Client(ReadOnlyArrays):
         The sensor that each label should raise, and units of sensors: see `with_sensors`.
     sensor_noise : mapping of str to float
         Standard deviation of the noise of sensors, where it is known: see `with_sensors`.
+    bent : mapping of str to float
+        Sensors that do not respond linearly, and how clearly: see `jigsaw_crl.client.relations`.
 
     Examples
     --------
@@ -116,6 +119,7 @@ class Client(ReadOnlyArrays):
     up: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
     units: Mapping[str, str] = field(default_factory=lambda: FrozenMapping({}))
     sensor_noise: Mapping[str, float] = field(default_factory=lambda: FrozenMapping({}))
+    bent: Mapping[str, float] = field(default_factory=lambda: FrozenMapping({}))
     # Derived from these: name and moments of every regime, the control first; moments of all
     # interventional regimes, label by label; whether moments are exact; rows per regime (summed
     # over the strengths of a label), None if they are; and the sorted names of the batches.
@@ -304,24 +308,30 @@ class Client(ReadOnlyArrays):
         p = least if n_latent is None else n_latent
         # Only moments that fit together can be pooled.
         check_together(normal_label(name), [normal_label(x) for x, _ in named], moments, names, p)
-        moments = count_rows(moments, p)
-        if n_latent is None and counted is None:
-            counted = count_latents(moments[0], moments[1:], len(regimes))
-            p = counted.used
+        given, moments = moments, count_rows(moments, p)
+        bent = dict[int, float]()
+        if reduction is None:
+            counted, bent = linear_sensors(moments[0], moments[1:], len(regimes), n_latent)
+            p = p if counted is None else counted.used
+        if bent:
+            # What its rows count for is that of the sensors that are read.
+            own = np.delete(np.arange(len(names)), list(bent))
+            moments = list(map(counted_as, given, count_rows([m.select(own) for m in given], p)))
         if removed is not None:
             removed = replace(removed, moments=tuple(map(counted_as, removed.moments, moments)))
         rest = iter(moments[1:])
-        own = {normal_label(x): tuple(islice(rest, len(m))) for x, m in regimes.items()}
+        by_label = {normal_label(x): tuple(islice(rest, len(m))) for x, m in regimes.items()}
         client = cls(
             normal_label(name),
             moments[0],
-            FrozenMapping(own),
+            FrozenMapping(by_label),
             p,
             names,
             normal_label(control_name),
             counted=counted,
             reduction=None if reduction is None else reduction.about(moments[0].mean),
             covariates=removed,
+            bent=FrozenMapping({names[i]: value for i, value in bent.items()}),
         )
         client = client.with_interventions(kinds, strict=True) if kinds else client
         return client if sensor_noise is None else client.with_sensors(noise=sensor_noise)
@@ -458,6 +468,25 @@ interventions, sensor_noise
             up=FrozenMapping({**self.up, **ups}),
             units=FrozenMapping({**self.units, **own}),
             sensor_noise=FrozenMapping({**self.sensor_noise, **sd}),
+        )
+
+    @cached_property
+    def linear(self) -> Client:
+        """The client without the sensors that bend: what it is read from."""
+        if not self.bent:
+            return self
+        own = [i for i, x in enumerate(self.features) if x not in self.bent]
+        kept = np.array(own, dtype=np.intp)
+        return replace(
+            self,
+            control=self.control.select(kept),
+            interventions={
+                x: tuple(m.select(kept) for m in regimes)
+                for x, regimes in self.interventions.items()
+            },
+            features=tuple(self.features[i] for i in own),
+            covariates=None,
+            bent=FrozenMapping({}),
         )
 
     @property

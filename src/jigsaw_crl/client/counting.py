@@ -36,12 +36,9 @@ from scipy.special import chdtri
 
 from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
-from jigsaw_crl.base.nulls import FALSE_ALARM
+from jigsaw_crl.base.nulls import FALSE_ALARM, RARE_ALARM
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
-# Chance that one of its regimes is said to differ from the others; smaller, because tails of few
-# rows are not exactly those of χ².
-OWN = 1e-4
 # Covariances of parts with few rows vary more than normal variables: the degrees of freedom are
 # divided by 1 + FEW_ROWS p/ν_k (from simulated Gaussian rows).
 FEW_ROWS = 3.0
@@ -127,7 +124,7 @@ def _shared(own: Sequence[_Factor]) -> list[float]:
     if not known.any():
         return [1.0] * len(own)
     # What passes for the same factor; NaN where it is unknown, which nothing is beyond.
-    low, high = chdtri(degrees, 1 - OWN / len(own)), chdtri(degrees, OWN / len(own))
+    low, high = chdtri(degrees, 1 - RARE_ALARM / len(own)), chdtri(degrees, RARE_ALARM / len(own))
     # Regimes that stand out of the middle one do not count for the others.
     middle = max(float(np.median(value[known])), 1.0)
     alike = (seen >= middle * low) & (seen <= middle * high)

@@ -57,16 +57,31 @@ class White:
     noise: FloatArray | None  # of the sensors in these coordinates, shape (p, p); None without any
     n: FloatArray  # rows of the regimes, shape (r,); `rounding_size` for exact moments
     n_control: float
-    n_eff: float  # rows behind the whitening: its relative error has entries of variance 1/n_eff
+    # Y, the error of the whitening, shape (p, p): a form tr(S H) of its relative error H has the
+    # variance 2 tr(S Y S). See `nullcone.judge`; I/n_control before regimes are pooled.
+    whitening: FloatArray
+    # Rows behind the whitening where each regime moved it, shape (r,): the least of its plane.
+    n_eff: FloatArray
     owner: IntArray  # label of each regime, shape (r,); a label has several for several strengths
     errors: MeanErrors  # of the shifts d
     exact: bool
     carried: FloatArray  # `(S₀ − Ψ) Wᵀ`: how far the features move when these coordinates do
 
+    @cached_property
+    def n_pooled(self) -> float:
+        """Rows behind the whitening, along a typical direction."""
+        return float(1.0 / np.median(np.linalg.eigvalsh(self.whitening)))
+
     @property
     def size(self) -> FloatArray:
         """Size of one sample as uncertain as a regime against the whitening, shape (r,)."""
         return np.asarray(1.0 / (1.0 / self.n + 1.0 / self.n_eff))
+
+    @cached_property
+    def metrics(self) -> tuple[FloatArray, FloatArray]:
+        """Covariance of the control's rows with the sensors' noise, and Y with it."""
+        I, noise = np.eye(self.dimension), 0.0 if self.noise is None else self.noise
+        return I + noise, self.whitening + noise * (np.trace(self.whitening) / self.dimension)
 
     @cached_property
     def eigen(self) -> Eigen:
@@ -94,11 +109,21 @@ class White:
     def counting(self, factor: float) -> White:
         """The same with the errors of so many times fewer rows, and without shifts of the means."""
         rows = {name: getattr(self, name) / factor for name in ("n", "n_control", "n_eff")}
-        return replace(self, **rows, d=np.zeros_like(self.d))
+        Y, d = self.whitening * factor, np.zeros_like(self.d)
+        return replace(self, **rows, whitening=Y, d=d)
 
 
 def whiten(client: Client) -> White:
-    """A client's regimes, whitened by its control; `Client.white` keeps it."""
+    """A client's regimes, whitened by its control; `Client.white` keeps it.
+
+    Sensors that bend are not read: W is zero there. The space is that of the others.
+    """
+    if client.bent:
+        own = np.array([x not in client.bent for x in client.features])
+        white, W = client.linear.white, np.zeros((client.n_latent, len(own)))
+        W[:, own], carried = white.W, client.control_second_moment[:, own] @ white.W.T
+        carried[own] = white.carried
+        return replace(white, W=W, carried=carried)
     space, control = noise_model(client), client.control_second_moment
     base = space.basis.T @ (control - np.diag(space.sensors)) @ space.basis
     W = inverse_square_root(base) @ space.basis.T
@@ -124,7 +149,8 @@ def whiten(client: Client) -> White:
         noise=noise,
         n=n,
         n_control=n0,
-        n_eff=n0,
+        whitening=np.eye(len(W)) / n0,
+        n_eff=np.full(len(M), n0),
         owner=owner,
         errors=errors,
         exact=client.is_population,

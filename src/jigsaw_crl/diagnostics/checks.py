@@ -29,7 +29,7 @@ from jigsaw_crl.diagnostics.rows import (
     check_heavy_tails,
     check_light_tails,
 )
-from jigsaw_crl.diagnostics.sensors import check_gains, check_sensors
+from jigsaw_crl.diagnostics.sensors import check_bent, check_gains, check_sensors
 
 # A reason that was found, and what it looks like, which is not told beside it.
 EXPLAINS = {
@@ -138,10 +138,11 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
     wander = white.errors.wander
     found, strength = check_regimes(client, white)
     found += [
-        *check_gains(client, white.space),
-        *check_sensors(client, white.space),
+        *check_bent(client),
+        *check_gains(client.linear, white.space),
+        *check_sensors(client.linear, white.space),
         *check_heavy_tails(client),
-        *check_light_tails(client),
+        *check_light_tails(client.linear),
         *check_clipped(client),
         *check_counts(client),
         *(() if client.covariates is None else check_covariates(client, client.covariates)),
@@ -168,6 +169,7 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     left = client.without(spoilt)
     if left is None or left is client:
         return left is client
+    left = left.linear
     return "error: sensor-noise" in map(_kind, check_sensors(left, noise_model(left)))
 
 

@@ -76,6 +76,12 @@ ERRORS = {
     ),
 }
 WARNINGS = {
+    "bent-sensor": (
+        "the feature {feature!r} breaks the linear relations between the features ({value:.3g} "
+        "times what chance allows), and without it they hold in all regimes: it bends, or its "
+        "gain, offset or noise changes; the null-cone method reads the client without it",
+        "None, if the others are enough. Otherwise transform it so that it responds linearly.",
+    ),
     "off-target": (
         "the regime acts on {other!r} as well; it is used without the direction of {other!r}",
         "Nothing is said about {label!r} and {other!r} here: intervene on one of them alone.",

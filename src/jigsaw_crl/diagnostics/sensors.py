@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.nulls import CLEARLY
 from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
@@ -35,6 +36,12 @@ MATTERS = 0.25
 # Every regime needs an eigendecomposition; tables with more features are not checked, and so many
 # regimes show what all of them do.
 MOST_FEATURES, MOST_REGIMES = 400, 16
+
+
+def check_bent(client: Client) -> Iterator[Finding]:
+    """Findings about sensors that do not respond linearly, without which the client is read."""
+    for feature, misfit in client.bent.items():
+        yield finding("bent-sensor", round(misfit, 2), CLEARLY, feature=feature)
 
 
 def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:

@@ -12,7 +12,7 @@ of forms `tr(S N)` and `v·e` in independent errors: e_i, e_j, the control mean'
 shifts share, N_i, N_j and H. Their matrices and vectors lie in the span of u_i, c_i, u_j, c_j (and
 of further vectors that f names), so that with the Gram matrix M of these in the metric of the rows,
 `I + λuuᵀ + ucᵀ + cuᵀ` for a regime, `Cov(tr SN, tr S'N) = 2 tr(S M S' M)/n` and
-`Cov(v·e, v'·e) = vᵀMv'/n`.
+`Cov(v·e, v'·e) = vᵀMv'/n`. For H one of the two M is nY, with Y of `White.whitening`.
 
 The statistics of a pair are the inner products `T = (u_i·u_j, u_i·c_j, c_i·u_j)`, with the
 derivatives `∂T/∂u_i = (u_j, c_j, 0)`, `∂T/∂c_i = (0, 0, u_j)` and the same with i and j exchanged.
@@ -66,7 +66,7 @@ class Errors:
     base: FloatArray
     shared: FloatArray
     n_control: float
-    n_eff: float
+    n_eff: FloatArray
 
     @classmethod
     def of(cls, readings: Readings, regime: IntArray, slot: IntArray) -> Errors:
@@ -91,7 +91,7 @@ class Errors:
             base=errors.base[regime],
             shared=errors.shared[np.ix_(regime, regime)],
             n_control=errors.n_control,
-            n_eff=readings.white.n_eff,
+            n_eff=readings.white.n_eff[regime],
         )
 
 
@@ -101,6 +101,7 @@ def delta(
     j: IntArray,
     K: FloatArray,
     R: FloatArray,
+    Y: FloatArray,
     a: tuple[FloatArray, FloatArray],
     b: tuple[FloatArray, FloatArray],
     shift: FloatArray | None = None,
@@ -111,8 +112,8 @@ def delta(
     ----------
     r : Errors
     i, j : array of int, shape (k,)
-    K, R : array, shape (d, d, k)
-        Gram matrices of the basis, plain and in the metric of the rows.
+    K, R, Y : array, shape (d, d, k)
+        Gram matrices of the basis: plain, in the metric of the rows, in that of the whitening.
     a, b : tuple of two arrays, shape (s, d, k)
         Derivatives by u and by c, of i and of j.
     shift : array, shape (s, d, k), optional
@@ -139,7 +140,7 @@ def delta(
         form = (form + np.swapaxes(form, 1, 2)) / 2
         # The metric of the regime's own rows.
         M = R + u[:, None] * (r.lam[x] * u + c) + c[:, None] * u
-        C += _of_forms(M, form, pairs) / r.n[x]
+        C += _of_forms(M, M, form, pairs) / r.n[x]
         mean = r.by_mean[x] * turn
         if side == 1 and shift is not None:
             mean = mean + shift
@@ -163,7 +164,7 @@ def delta(
             alone = r.base[x] - both
             if alone.any():
                 C += alone * _of_vectors(R, mean, pairs) / r.n_control
-    C += _of_forms(R, np.asarray(whole), pairs) / r.n_eff
+    C += _of_forms(R, Y, np.asarray(whole), pairs)
     return C
 
 
@@ -173,12 +174,12 @@ def _of_vectors(M: FloatArray, x: FloatArray, pairs: list[tuple[int, int]]) -> F
     return np.stack([(Mx[a] * x[b]).sum(axis=0) for a, b in pairs])
 
 
-def _of_forms(M: FloatArray, S: FloatArray, pairs: list[tuple[int, int]]) -> FloatArray:
-    """`2 tr(M S M S')` for the forms of each two statistics."""
-    W = M[:, 0, None] * S[:, None, 0]
-    for b in range(1, len(M)):
-        W += M[:, b, None] * S[:, None, b]
-    V = np.swapaxes(W, 1, 2)
+def _of_forms(
+    M: FloatArray, Y: FloatArray, S: FloatArray, pairs: list[tuple[int, int]]
+) -> FloatArray:
+    """`2 tr(M S Y S')` for the forms of each two statistics."""
+    W, V = (np.einsum("abk,sbck->sack", X, S) for X in (M, Y))
+    V = np.swapaxes(V, 1, 2)
     return 2.0 * np.stack([(W[a] * V[b]).sum(axis=(0, 1)) for a, b in pairs])
 
 
@@ -207,33 +208,31 @@ def statistics_of(
     flat = np.concatenate([readings.u[at], readings.c[at]])
     G = flat @ flat.T
     # The rows carry the sensors' noise that was taken off the moments.
-    noise = readings.white.noise
-    N = G if noise is None else G + flat @ noise @ flat.T
+    N, Y = (flat @ metric @ flat.T for metric in readings.white.metrics)
     for k in range(0, len(pair), TOGETHER):
         some = slice(k, k + TOGETHER)
-        values, errors = _products(r, G, N, max(len(flat[0]) - 1, 1), i[some], j[some])
+        values, errors = _products(r, (G, N, Y), max(len(flat[0]) - 1, 1), i[some], j[some])
         here = pair[some], reading[some]
         T[here], C[here] = values.T, errors[FULL].T.reshape(-1, 3, 3)
     return Statistics(first, second, T, C, exists, free)
 
 
 def _products(
-    r: Errors, G: FloatArray, N: FloatArray, free: int, i: IntArray, j: IntArray
+    r: Errors, grams: tuple[FloatArray, ...], free: int, i: IntArray, j: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """T, shape (3, k), and its covariance, shape (6, k), of readings i and j.
 
-    `G` and `N` are inner products of all lines and then all c's, plain and in the metric of the
-    rows; `free` is the number of directions that a line can turn to.
+    `grams` are inner products of all lines and then all c's, plain and in the metrics of the rows
+    and of the whitening; `free` is the number of directions that a line can turn to.
     """
     m = len(r.lam)
     rows = np.stack([i, i + m, j, j + m])
-    K = G[rows[:, None], rows]
-    R = K if N is G else N[rows[:, None], rows]
+    K, R, Y = (G[rows[:, None], rows] for G in grams)
     T = np.stack([K[U_I, U_J], K[U_I, C_J], K[C_I, U_J]])
     a, b = np.zeros((2, 3, 4, len(i))), np.zeros((2, 3, 4, len(i)))
     a[0, 0, U_J] = a[0, 1, C_J] = b[0, 2, U_J] = 1.0
     a[1, 0, U_I] = a[1, 2, C_I] = b[1, 1, U_I] = 1.0
-    C = delta(r, i, j, K, R, (a[0], a[1]), (b[0], b[1]))
+    C = delta(r, i, j, K, R, Y, (a[0], a[1]), (b[0], b[1]))
     # The product of two free rotations.
     both = free / (r.alpha[i] * r.alpha[j])
     v = (1.0, -r.lam[j], -r.lam[i])

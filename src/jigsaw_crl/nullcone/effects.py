@@ -90,15 +90,15 @@ class Revealed:
         f = gradient(K, self.g[i], self.g[j])
         if self.reading.exact:
             return f.value, np.zeros_like(f.value)
-        noise = targets.white.noise
-        R = K if noise is None else K + np.einsum("akp,pq,bkq->abk", B, noise, B)
+        R, Y = (np.einsum("akp,bkp->abk", B @ metric, B) for metric in targets.white.metrics)
         r = Errors.of(targets, self.regime, self.reading.choice.reading[self.regime])
         # Lines were turned.
         r = replace(r, by_mean=self.sign * r.by_mean)
-        variance = delta(r, i, j, K, R, (f.by_u[:1], f.by_u[1:]), (f.by_c[:1], f.by_c[1:]), f.by_d)
+        by = (f.by_u[:1], f.by_u[1:]), (f.by_c[:1], f.by_c[1:])
+        variance = delta(r, i, j, K, R, Y, *by, f.by_d)
         # Products of the errors of h_i with those of the line (or the shift) of j.
         own = 1.0 + np.maximum(r.lam[i], -0.9)
-        of_i = own**2 / r.alpha[i] + own * (1.0 / r.n[i] + 1.0 / r.n_eff)
+        of_i = own**2 / r.alpha[i] + own * (1.0 / r.n[i] + 1.0 / r.n_eff[i])
         of_j = 1.0 / r.alpha[j]
         if f.by_d is not None:
             w = targets.w_mean[self.regime[j]]

@@ -12,7 +12,13 @@ directions that were moved, each round corrects the control by
     H = [n₀ (M₀ − I) + Σ_j n_j P_j (M_j − I) P_j] / (n₀ + Σ_j n_j) ,
 
 as if every regime agreed with it on its plane, and the coordinates become `(I + H)^(−½) x`, until H
-is small.
+is small. How many rows say something about an entry of H depends on its two directions: with
+`K = n₀ I + Σ_j n_j P_j` and N all rows, its error is
+
+    Var tr(S H) ≈ 2 tr(S Y S) ,       Y = 2 K⁻¹ − I/N ,
+
+where regimes see both directions or neither, and not below it. Effects of one cause share its
+direction, and about that only the control and the regimes of other targets tell.
 
 Along all directions but those that targets may have moved, `D_j` is the sampling error of n rows.
 Its squared size there over what is expected is the regime's *misfit*. If it is above chance in most
@@ -64,9 +70,8 @@ def judge(white: White) -> Judged:
     """Which directions each regime moved, and how well "one target" fits it."""
     p, values = white.dimension, white.rows.eigen.values
     # The direction that a target moved is none of the noise.
-    edges = np.array(
-        [ratio_edges(max(p - 1, 1), white.n_eff, n, FALSE_ALARM) for n in white.n.tolist()]
-    )
+    n0 = white.n_pooled
+    edges = np.array([ratio_edges(max(p - 1, 1), n0, n, FALSE_ALARM) for n in white.n.tolist()])
     below, above = beyond(values, edges)
     third = np.maximum(below[:, 1], above[:, 2]) if p > 2 else np.zeros(len(values))
     misfit = np.full(len(values), np.nan)
@@ -74,7 +79,7 @@ def judge(white: White) -> Judged:
     if p > 4 and not white.exact:
         D = white.rows.M - np.eye(p)
         bulk = np.einsum("rpq,rpq->r", D, D) - ((values - 1.0) ** 2).sum(axis=1)
-        misfit = white.size * bulk / _null(p)[0]
+        misfit = bulk / (1.0 / white.n + 1.0 / n0) / _null(p)[0]
     return Judged(below[:, 0], above[:, 3], third, misfit, edges, third > CLEARLY)
 
 
@@ -120,11 +125,15 @@ def pool(white: White) -> tuple[White, Judged]:
         H = white.n_control * (M0 - identity)
         H += np.einsum("r,rpq->pq", n, P @ (white.M - identity) @ P)
         H /= white.n_control + n.sum()
-        if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(white.n_eff):
+        if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(white.n_pooled):
             break
         step = inverse_square_root(identity + H)
         M0 = step @ M0 @ step
-        # A regime counts half for C₀, because it says nothing about its plane.
-        white = replace(white.moved(step), n_eff=white.n_control + 0.5 * float(n.sum()))
+        K, total = white.n_control * identity + np.tensordot(n, P, 1), white.n_control + n.sum()
+        Y = 2.0 * np.linalg.inv(K) - identity / total
+        # A product with a line of the plane errs by the mean of Y there and elsewhere.
+        own = np.linalg.eigvalsh(ends @ Y @ ends.mT)[:, -1]
+        n_eff = 2.0 / (own + np.median(np.linalg.eigvalsh(Y)))
+        white = replace(white.moved(step), whitening=Y, n_eff=n_eff)
         judged = judge(white)
     return white, judged

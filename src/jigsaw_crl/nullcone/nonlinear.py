@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import CLEAR_ERRORS
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, RARE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
@@ -34,11 +34,11 @@ from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.changes import Changes, changes_of, fits
 from jigsaw_crl.nullcone.peeling import Peeled, peel
 
-__all__ = ["BENT", "DOUBTED", "Nonlinear", "read_nonlinear"]
+__all__ = ["DOUBTED", "Nonlinear", "read_nonlinear"]
 
-# Chance that a linear client is peeled, over all its regimes; and the same where effects run both
-# ways, which is then the chance that a false claim is not named.
-BENT, DOUBTED = 1e-4, 0.05
+# Chance that a linear client is peeled where effects run both ways, which is then the chance that a
+# false claim is not named; otherwise it is `RARE_ALARM`, over all its regimes.
+DOUBTED = 0.05
 # A clear misfit is at least this many times its expectation: heavy tails of single latents, which
 # the rows count for on average only, reach 1.7.
 RATIO = 2.0
@@ -142,7 +142,7 @@ def read_nonlinear(
         return None, 1.0
     changes, W = changes_of(white, np.flatnonzero(hard).tolist())
     fit = fits(changes)
-    limit = BENT / len(fit.tail)
+    limit = RARE_ALARM / len(fit.tail)
     bent = (fit.tail < limit) & (fit.ratio > RATIO)
     if fit.offsets or not (bent.any() or (contradicts and fit.chance <= doubted)):
         return None, fit.chance

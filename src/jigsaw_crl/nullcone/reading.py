@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
+from jigsaw_crl.base.nulls import RARE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.hypotheses import (
     HYPOTHESES,
@@ -39,10 +40,6 @@ RARE = 0.01
 # in full, 18 of 3,096 "yes" of weak interventions were wrong, and not 8 of 3,017; elsewhere 14 and
 # not 9 of 23,838, with the same E1 (seeds from 5,500,000).
 SHARED = 0.5
-# Chance that the claims "hard" of a client are doubted although they are true. Errors have wider
-# tails than normal ones, and a study has several clients: with .001, 9 of 1,000 sound studies of
-# four clients had such a doubt, and with this 3 (seeds from 9,500,000; judged on 8,600,000).
-DOUBT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +195,7 @@ def read(
             claimed[pairs] = densities(effects.of(pairs), table, *given)
         both = known[i] & known[j]
         both_ways[both] = _smaller(effects.of(both))
-        edge = -float(ndtri(DOUBT / (2 * max(int(both.sum()), 1))))
+        edge = -float(ndtri(RARE_ALARM / (2 * max(int(both.sum()), 1))))
     # Where every latent shows its line, a shared cause is one of them, and not unseen.
     if dimension > len(np.unique(owner[targets.usable])) and not exact:
         shared = _shared_causes(targets, i, j)[:, :, None]

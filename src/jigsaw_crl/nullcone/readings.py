@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM
+from jigsaw_crl.base.nulls import FALSE_ALARM, RARE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import Span, search, span_of
 
@@ -126,8 +126,7 @@ def estimate(white: White) -> Readings:
     `X = 2 [best without the mean + ½ w_d ‖d‖² − best with it]`, about χ² with p − 1 degrees of
     freedom if the shift is that of an intervention. A batch offset points anywhere: X is then of
     the size of the offset. The means of a client are used if ΣX is at most twice its expectation,
-    or at most `CLEARLY` beyond chance, given that shifts share the control's error: where c hardly
-    shows, the covariance's line errs by more than to first order, and X has wider tails than χ².
+    or within chance, given that shifts share the control's error.
     Sensor noise, which the whitening leaves out, makes the errors of means larger: they have the
     covariance `I + noise`.
     """
@@ -154,7 +153,7 @@ def estimate(white: White) -> Readings:
         return joint
     even = float(spread.mean() ** 2 / np.mean(spread**2))
     degrees = free * even * errors.independent(known)
-    most = max(MISFIT, CLEARLY * float(chdtri(degrees, FALSE_ALARM)) / degrees)
+    most = max(MISFIT, float(chdtri(degrees, RARE_ALARM)) / degrees)
     mean = float(misfit[known].mean())
     if mean <= most:
         return joint

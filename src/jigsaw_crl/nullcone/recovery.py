@@ -12,7 +12,7 @@ import numpy as np
 from jigsaw_crl.base.algebra import orthogonal_rows
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.findings import ReadingNote
-from jigsaw_crl.base.nulls import CLEAR_ERRORS, CLEARLY
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, CLEARLY, RARE_ALARM
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import Client
@@ -28,7 +28,7 @@ from jigsaw_crl.nullcone.district import Lines, certain
 from jigsaw_crl.nullcone.effects import Revealed, read_claimed, reveal
 from jigsaw_crl.nullcone.judge import spread_edge
 from jigsaw_crl.nullcone.metric_free import read_metric_free
-from jigsaw_crl.nullcone.nonlinear import BENT, Nonlinear, read_nonlinear
+from jigsaw_crl.nullcone.nonlinear import Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.structure import Structure, decide
 
@@ -335,7 +335,7 @@ class Recovery:
         def exponent(probability: float) -> float:
             return round(-float(np.log10(max(probability, 1e-300))), 1)
 
-        limit = BENT / max(int((~np.isnan(read.bends)).sum()), 1)
+        limit = RARE_ALARM / max(int((~np.isnan(read.bends)).sum()), 1)
         # Where no misfit is clear by itself, the clearest one is named.
         clearest = max(limit, float(np.nanmin(read.bends)) * (1 + 1e-9))
         for i, label in enumerate(self.labels):

@@ -26,7 +26,7 @@ import numpy as np
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.posterior.chains import Posterior, sample_orders
 from jigsaw_crl.assembly.posterior.walk import KNOWN, Weights
-from jigsaw_crl.assembly.verdict import NO, YES
+from jigsaw_crl.assembly.verdict import CERTAIN_YES, NO, YES
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import boolean_product, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
@@ -130,14 +130,15 @@ def _invisible_share(
 
     An effect through z is a product: beyond an invisible part nothing is expected of the whole
     (excused, at no cost). Otherwise it is the share of invisible pairs among all implied ones. What
-    is implied follows evidence that would pay for a cover as well as the last orders, so that a
-    chain that was cut can heal.
+    is implied follows evidence that would pay for a cover as well as pairs that the last orders
+    decide, so that a chain that was cut can heal. Pairs above one half instead excused each other:
+    of 300 labels 56 of 1,025 "yes" were wrong, and 8 of 908 so; 40 small studies had the same E1.
     """
     seen = [x + np.log(w) for x, w in zip(pooled.ancestor, visible, strict=False)]
     off = ~np.eye(len(direct), dtype=bool)
     heard = pooled.n_clients > 0
     hidden = (np.logaddexp.reduce(seen, axis=0) < 0) & heard & off
-    chain = ((direct > cover_cost + 1.0) & (direct > direct.T)) | (probability > 0.5)
+    chain = ((direct > cover_cost + 1.0) & (direct > direct.T)) | (probability > CERTAIN_YES)
     chain = transitive_closure(chain & off)
     chain &= ~chain.T & off
     through = boolean_product(chain & hidden, chain) | boolean_product(chain, chain & hidden)

@@ -121,7 +121,8 @@ def run_plan(plan: Plan, folder: Path, *, workers: int = 1, force: bool = False)
     for method in plan.methods:
         choose(method, METHODS, "method")
     store = folder / REPLICATES
-    if not force and folder.exists() and any(folder.iterdir()) and not store.is_dir():
+    taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if taken and not force and not store.is_dir():
         raise InputError(
             f"it exists and has no folder {REPLICATES} of an earlier run",
             "Choose another folder, or pass --force to overwrite files in it.",
