@@ -40,13 +40,17 @@ def test_a_label_that_is_silent_at_every_client_is_in_no_verdict(n, kind, shift)
         assert {order.verdict(*pair) for pair in pairs} == {jc.Verdict.UNDETERMINED}
 
 
+def uniform(n, p, _, rng):
+    """Noise of variance 1 that is bounded."""
+    return rng.uniform(-(3**0.5), 3**0.5, (n, p))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["paper", "hard"])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace", "bounded"])
 def test_sound_studies_are_not_said_to_be_anything_else(kind, noise, monkeypatch):
     """Whatever the noise of a linear system is, with few rows and with many."""
     if noise == "bounded":
-        uniform = lambda n, p, _, rng: rng.uniform(-(3**0.5), 3**0.5, (n, p))  # noqa: E731
         monkeypatch.setattr("jigsaw_crl.truth.simulate.rows.standard_noise", uniform)
         noise = "gaussian"
     for seed in range(9):

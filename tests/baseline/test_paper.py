@@ -1,7 +1,5 @@
 """What the paper states and proves, each under its number (Theorem 1 is in `test_literal`)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

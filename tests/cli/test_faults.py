@@ -4,8 +4,6 @@ What it was given stays as it was; what it has written can be read, or is not th
 that the disk is full; and the same command can be run again.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections.abc import Callable

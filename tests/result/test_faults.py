@@ -15,9 +15,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.files import write_text
 from jigsaw_crl.cli.worlds import write_study
-from jigsaw_crl.federated.keys import generate_key
 from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.study import write_moments
 
@@ -167,48 +165,16 @@ def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one(share, result
     assert hidden(root) == []
 
 
-WORLD = jc.simulate.setting("A", 0)
-WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "text": ("a.txt", lambda path: write_text(path, "new")),
-    "moments": ("a.npz", lambda path: write_moments(WORLD.client(0), path)),
-    "key": ("a.key", lambda path: generate_key("lab-1", path)),
-    "study": ("study", lambda path: write_study(WORLD, path, 20, "gaussian", "csv", seed=0)),
-}
+@pytest.mark.parametrize("kind", ["moments", "study"])
+def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(kind, tmp_path):
+    """Every command is tested with a fault at each of its writes in `cli/test_faults.py`."""
+    world, path = jc.simulate.setting("A", 0), tmp_path / "out"
 
+    def write():
+        if kind == "moments":
+            write_moments(world.client(0), path)
+        else:
+            write_study(world, path, 20, "gaussian", "csv", seed=0)
 
-def _content(path: Path) -> object:
-    if path.is_dir():
-        return {str(p.relative_to(path)): p.stat().st_size for p in path.rglob("*.*")}
-    return path.read_bytes() if path.exists() else None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-@pytest.mark.parametrize("writer", WRITERS)
-def test_a_fault_at_any_step_leaves_a_whole_file_or_none(writer, kill, tmp_path):
-    name, write = WRITERS[writer]
-    reached = set()
-    for step in range(200):
-        folder = tmp_path / str(step)
-        folder.mkdir()
-        path = folder / name
-        code = run_child(lambda path=path: write(path), fault_at(step, folder, kill=kill))
-        reached.add(code)
-        if code == DONE:
-            break
-        if path.exists():
-            # Only what comes after the file has its name, such as the folder's synchronisation.
-            shown = _content(path)
-            path.rename(folder / "other") if path.is_dir() else path.unlink()
-            write(path)
-            assert writer == "key" or _content(path) == shown
-        if not kill:
-            assert hidden(folder) == []
-    assert reached - {SURVIVED} == {DONE, KILLED if kill else REFUSED}
-
-
-@pytest.mark.parametrize("writer", ["moments", "study"])
-def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(writer, tmp_path):
-    name, write = WRITERS[writer]
-    assert run_child(lambda: write(tmp_path / name), full_after(40)) == REFUSED
+    assert run_child(write, full_after(40)) == REFUSED
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
