@@ -196,13 +196,13 @@ def test_pairs_are_called_confounded_on_evidence_only():
 
 
 def test_sensor_offsets_in_one_regime_are_not_called_confounding():
-    """A regime that moves one sensor and no latent says nothing about hidden causes."""
+    """A regime that moves sensors and no latent says nothing about hidden causes."""
     names = ("a", "b", "c", "d")
     chain = np.diag([0.9, -1.1, 0.8], k=-1)
     world = jc.simulate.world_from_graph(chain, [names], (8,), seed=9, names=names)
     control, regimes = world.rows(0, 10_000, seed=0)
     offset = world.rows(0, 10_000, seed=5)[0]
-    offset[:, 0] += 3 * offset[:, 0].std()
+    offset[:, :6] += 3 * offset[:, :6].std(axis=0) * np.array([1, -1, 2, 1, -2, 1])
     client = jc.Client.from_samples(
         "lab", observational=control, interventions={**regimes, "c": offset}
     )
