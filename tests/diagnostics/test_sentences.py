@@ -19,11 +19,11 @@ def said(control, regimes):
     return {name: found[0] for name, found in checks(client(control, regimes)).items()}
 
 
-def test_a_regime_whose_small_feature_moved_is_not_said_to_be_like_the_control():
-    # The moved feature is tiny beside the others, so the directions of the latents do not show it.
+def test_a_regime_whose_noisy_feature_moved_is_not_said_to_be_like_the_control():
+    # The moved feature is noise alone, so the directions of the latents do not show it.
     rng = np.random.default_rng(5)
-    scale = np.array([1e4, 1e4, 1e4, 1.0])
-    control, same, moved = rng.normal(size=(3, 2_000, 4)) * scale
+    loadings = np.array([[3.0, 3.0, -3.0, 0.0], [3.0, -3.0, 1.0, 0.0]])
+    control, same, moved = rng.normal(size=(3, 2_000, 2)) @ loadings + rng.normal(size=(3, 2_000, 4))
     moved[:, 3] += 4.0
     client = jc.Client.from_samples(
         "plant", observational=control, interventions={"same": same, "moved": moved}, n_latent=2

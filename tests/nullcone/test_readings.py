@@ -30,7 +30,7 @@ def test_in_the_population_a_mean_shift_is_parallel_to_the_line_of_its_target(ki
 def null_scores(intervention, n: int, noise: str, batches: Batches | None = None) -> np.ndarray:
     """T in standard errors where it should vanish, for targets whose c is seen."""
     scores = []
-    for seed in range(6):
+    for seed in range(12):
         world = random_world(16, 4, 0.6, seed=72_000 + seed, intervention=intervention)
         for k in range(world.n_clients):
             client = world.client(k, n, noise, seed=seed, batches=batches)

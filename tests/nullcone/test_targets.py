@@ -106,17 +106,19 @@ def test_regimes_that_moved_the_mean_alone_leave_the_ancestors_of_their_labels_o
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [None, 10_000])
 def test_mean_shifts_alone_show_hidden_common_causes(n):
-    right = wrong = missed = 0
+    right = wrong = missed = other = 0
     for seed in range(8):
         world = random_world(10, 4, 0.6, seed=84_700 + seed, intervention="mean-only")
         for k in range(4):
             fragment = jc.recover_fragment(world.client(k, n, seed=seed))
-            assert "ancestry is not identified" in fragment.outcome.message
+            other += "ancestry is not identified" not in fragment.outcome.message
             said = district_pairs(fragment.districts)
             true = district_pairs(world.truth(k).districts)
             right, wrong = right + len(said & true), wrong + len(said - true)
             missed += len(true - said)
     assert right > 40
+    # From samples, chance may change a covariance: of about 200 labels, each has 1 in 1,000.
+    assert other <= (0 if n is None else 1)
     if n is None:
         assert wrong == missed == 0
     else:
