@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.client.white import whiten
+from jigsaw_crl.nullcone.judge import pool
+from jigsaw_crl.truth.simulate import Intervention
 
 from .readings import read
 
@@ -33,3 +36,21 @@ def test_the_finding_names_the_reasons_and_regimes_are_not_said_to_have_several_
     assert "subject" in found.message
     assert found.value > found.threshold
     assert "several-targets" not in {f.check for f in fragment.findings}
+
+
+def test_the_errors_of_the_control_are_as_stated_where_all_targets_have_one_cause():
+    # Every regime changes the variance along the root's direction a little, most of them too little
+    # to be seen.
+    scores = []
+    for seed in range(12):
+        world = jc.simulate.random_world(
+            20, 4, 0.6, 17_600_000 + seed, graph="star", intervention=Intervention("hard")
+        )
+        for k in range(world.n_clients):
+            white, _ = pool(whiten(world.client(k, 1_000, seed=seed)))
+            relative = white.W @ world.client(k).control.covariance @ white.W.T
+            size, directions = np.linalg.eigh(white.whitening)
+            error = directions[:, -1] @ relative @ directions[:, -1] - 1.0
+            scores.append(error / np.sqrt(2.0 * size[-1]))
+    assert np.mean(np.square(scores)) < 4
+    assert np.mean(np.abs(scores) > 5) < 0.05

@@ -6,14 +6,15 @@ eigenvalue in the population (T1). From samples, chance fills an interval around
 which 1 is the edge of that interval: a direction beyond it was moved.
 
 Every regime j agrees with the control covariance `C₀` except on the plane ⟨q_j, c_j⟩ that its
-intervention moves. So every regime says something about `C₀`. With `P_j` the projector off the
-directions that were moved, each round corrects the control by
+intervention moves. So every regime says something about `C₀`. With `P_j` the projector off the two
+outermost directions of the regime, each round corrects the control by
 
     H = [n₀ (M₀ − I) + Σ_j n_j P_j (M_j − I) P_j] / (n₀ + Σ_j n_j) ,
 
 as if every regime agreed with it on its plane, and the coordinates become `(I + H)^(−½) x`, until H
-is small. How many rows say something about an entry of H depends on its two directions: with
-`K = n₀ I + Σ_j n_j P_j` and N all rows, its error is
+is small. Chance may explain what is seen of the plane: effects of one cause all change a little
+along its direction, and would together move the control there. How many rows say something about an
+entry of H depends on its two directions: with `K = n₀ I + Σ_j n_j P_j` and N all rows, its error is
 
     Var tr(S H) ≈ 2 tr(S Y S) ,       Y = 2 K⁻¹ − I/N ,
 
@@ -120,8 +121,7 @@ def pool(white: White) -> tuple[White, Judged]:
         # A regime with several targets differs from C₀ in more directions than are projected off.
         n = np.where(judged.several, 0.0, white.n)
         ends = np.stack([white.eigen.high, white.eigen.low], axis=1)
-        V = ends * (np.stack([judged.high, judged.low], axis=1) > 1)[:, :, None]
-        P = identity - V.mT @ V
+        P = identity - ends.mT @ ends
         H = white.n_control * (M0 - identity)
         H += np.einsum("r,rpq->pq", n, P @ (white.M - identity) @ P)
         H /= white.n_control + n.sum()
