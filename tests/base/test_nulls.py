@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jigsaw_crl.base.nulls import noise_edge, ratio_edges, shift_edge
+from jigsaw_crl.base.nulls import mean_square_edge, noise_edge, ratio_edges, shift_edge
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,13 @@ def test_the_null_of_a_shift_of_the_mean_is_calibrated(p, n0, n):
         beyond += d @ np.linalg.solve(np.cov(a.T), d) / (1 / n0 + 1 / n) > edge
     # 5 % of 800 is 40, with a standard deviation of 6.2.
     assert 18 <= beyond <= 62
+
+
+@pytest.mark.parametrize("regimes", [2, 7, 20])
+def test_the_null_of_shifts_that_share_the_error_of_the_control_is_calibrated(regimes):
+    rng = np.random.default_rng(regimes)
+    R = (np.eye(regimes) + 1.0) / 2.0
+    parts = np.linalg.eigvalsh(R)
+    squares = rng.chisquare(3, size=(400_000, regimes)) @ parts / (3 * regimes)
+    above = np.count_nonzero(squares > mean_square_edge(parts, 3, 1e-3))
+    assert 330 < above < 500

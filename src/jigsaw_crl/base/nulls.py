@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import fdtri, gammaincinv
+from scipy.special import chdtri, fdtri, gammaincinv
 
 from jigsaw_crl.base.arrays import FloatArray
 
@@ -100,3 +100,15 @@ def shift_edge(p: int, n: float, level: float) -> float:
     if n < p:
         return float("inf")
     return float(n * p / (n - p + 1) * fdtri(p, n - p + 1, 1 - level))
+
+
+def mean_square_edge(variances: FloatArray, copies: float, level: float) -> float:
+    """Upper quantile of the mean square of independent normal numbers, over its expectation.
+
+    Each variance belongs to so many `copies` of numbers. The law is that of a χ² with the same
+    mean, variance and skewness: where few parts carry most, its tail is longer than with two.
+    """
+    one, two, three = (copies * float(np.sum(variances**k)) for k in (1, 2, 3))
+    degrees = two**3 / three**2
+    excess = float(chdtri(degrees, level)) - degrees
+    return float(1.0 + excess * np.sqrt(two / degrees) / one)

@@ -74,16 +74,16 @@ class MeanErrors:
     known: BoolArray  # False where the size of the error is unknown: the shift is not used
     wander: BatchVariance | None  # None where all rows are in one batch, or none are named
 
-    def independent(self, some: BoolArray) -> float:
-        """The number of independent shifts whose squared errors, added up, vary as these do.
+    def together(self, some: BoolArray) -> FloatArray:
+        """Variances of the independent parts of the errors of some shifts, on average 1.
 
-        Shifts have the error of the control's mean in common. With k of them and correlations R of
-        their errors it is `k²/‖R‖²`.
+        Shifts have the error of the control's mean in common: these are the eigenvalues of the
+        correlations of their errors.
         """
         error = np.sqrt(self.variance[some])
         R = self.shared[some][:, some] / (self.n_control * error * error[:, None])
         np.fill_diagonal(R, 1.0)
-        return float(len(error) ** 2 / np.vdot(R, R))
+        return np.asarray(np.linalg.eigvalsh(R))
 
 
 class BatchVariance(NamedTuple):

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import chdtri
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import FALSE_ALARM, RARE_ALARM
+from jigsaw_crl.base.nulls import FALSE_ALARM, RARE_ALARM, mean_square_edge
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import Span, search, span_of
 
@@ -151,9 +151,8 @@ def estimate(white: White) -> Readings:
     known = (best_alone > 3.0 * chance) & errors.known
     if not known.any():
         return joint
-    even = float(spread.mean() ** 2 / np.mean(spread**2))
-    degrees = free * even * errors.independent(known)
-    most = max(MISFIT, float(chdtri(degrees, RARE_ALARM)) / degrees)
+    parts = np.outer(errors.together(known), spread / spread.mean()).ravel()
+    most = max(MISFIT, mean_square_edge(parts, free / p, RARE_ALARM))
     mean = float(misfit[known].mean())
     if mean <= most:
         return joint
