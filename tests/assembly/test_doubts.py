@@ -35,3 +35,19 @@ def test_clients_without_the_cause_cannot_outvote_those_that_have_it():
 def test_the_same_evidence_is_believed_where_no_common_cause_is_hidden():
     sees = [weighing(f"w{k}", "ijmn", {"ij": (6.0, 5.0), "mn": (9.0, -9.0)}) for k in range(4)]
     assert assemble(sees).verdict("i", "j") is Verdict.ANCESTOR
+
+
+def test_a_label_below_which_hidden_causes_look_like_ancestry_is_believed_less_in_all_its_pairs():
+    # At clients without h every other effect of h looks like an ancestor of the weak effect w;
+    # where h is, nothing is between them. Only one pair of "v" looks so.
+    effects, odds = "abcde", (6.0, 4.5)
+    sees = {f"h{x}": (9.0, -9.0) for x in (*effects, "w", "v")}
+    both = [weighing(f"b{k}", "h" + effects + "wv", sees) for k in range(2)]
+
+    def doubted(pairs: list[str]) -> float:
+        said = dict.fromkeys(pairs, odds)
+        without = [weighing(f"w{k}", effects + "wv", said) for k in range(4)]
+        order = assemble([*without, *both])
+        return float(order.table.evidence[order.indices("a", "w")])
+
+    assert doubted([f"{x}w" for x in effects]) < doubted(["aw", "bv"]) - 1.0
