@@ -228,6 +228,26 @@ def test_interventions_on_noise_alone_beside_others_lead_to_no_wrong_no(graph):
     assert said > 0
 
 
+def test_where_causes_are_hidden_noise_alone_makes_no_effect_an_ancestor():
+    # At six sites with most of the labels, four interventions of eight change noise alone.
+    weights, noise = (
+        jc.simulate.random_world(8, 6, 0.7, seed=18_000_004, intervention=kind)
+        for kind in ("paper", "noise-only")
+    )
+    clients = []
+    for k in range(6):
+        (control, changed), (_, louder) = (
+            w.rows(k, 10_000, seed=18_000_005) for w in (weights, noise)
+        )
+        regimes = {x: (changed if x in {"z3", "z4", "z5", "z6"} else louder)[x] for x in changed}
+        clients.append(
+            jc.Client.from_samples(f"s{k}", observational=control, interventions=regimes)
+        )
+    counts = jc.metrics.verdict_counts(weights.order, jc.recover(clients).order, weights.labels)
+    assert (counts.wrong_yes, counts.wrong_no) == (0, 0)
+    assert counts.yes > 1
+
+
 def test_without_confounding_no_district_has_two_members():
     world = jc.simulate.world_from_graph(
         np.array(jc.simulate.setting("A", 0).sem.A), [range(5)], [8], seed=7

@@ -6,15 +6,16 @@ eigenvalue in the population (T1). From samples, chance fills an interval around
 which 1 is the edge of that interval: a direction beyond it was moved.
 
 Every regime j agrees with the control covariance `C₀` except on the plane ⟨q_j, c_j⟩ that its
-intervention moves. So every regime says something about `C₀`. With `P_j` the projector off the two
-outermost directions of the regime, each round corrects the control by
+intervention moves. So every regime says something about `C₀`. With `P_j` the projector off the
+outermost directions that it may have moved, each round corrects the control by
 
     H = [n₀ (M₀ − I) + Σ_j n_j P_j (M_j − I) P_j] / (n₀ + Σ_j n_j) ,
 
 as if every regime agreed with it on its plane, and the coordinates become `(I + H)^(−½) x`, until H
-is small. Chance may explain what is seen of the plane: effects of one cause all change a little
-along its direction, and would together move the control there. How many rows say something about an
-entry of H depends on its two directions: with `K = n₀ I + Σ_j n_j P_j` and N all rows, its error is
+is small. "May have moved" is judged leniently: effects of one cause all change a little along its
+direction, and those that are not seen would together move the control there. How many rows say
+something about an entry of H depends on its two directions: with `K = n₀ I + Σ_j n_j P_j` and N all
+rows, its error is
 
     Var tr(S H) ≈ 2 tr(S Y S) ,       Y = 2 K⁻¹ − I/N ,
 
@@ -36,7 +37,7 @@ import numpy as np
 
 from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges
+from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, LENIENT, beyond, ratio_edges
 from jigsaw_crl.client.white import White
 
 __all__ = ["Judged", "excess_spread", "judge", "pool", "spread_edge"]
@@ -84,6 +85,19 @@ def judge(white: White) -> Judged:
     return Judged(below[:, 0], above[:, 3], third, misfit, edges, third > CLEARLY)
 
 
+def _perhaps_moved(white: White) -> BoolArray:
+    """Whether the largest and the smallest eigenvalue may be more than chance, shape (r, 2).
+
+    At the level of findings 14 of 2,400 studies of stars with hard interventions had a false one,
+    and two of the 14 have it so. Projecting off both ends always leaves none, but then one label in
+    twenty whose interventions change noise alone seems to move a second direction, and one in
+    eighty so.
+    """
+    p, n0, values = max(white.dimension - 1, 1), white.n_pooled, white.rows.eigen.values
+    edges = np.array([ratio_edges(p, n0, n, LENIENT) for n in white.n.tolist()])
+    return np.stack([values[:, 3] > edges[:, 1], values[:, 0] < edges[:, 0]], axis=1)
+
+
 def excess_spread(judged: Judged, p: int) -> float:
     """How many times the error of independent rows most regimes show; 1 if that may be chance."""
     value = float(np.median(judged.misfit))
@@ -121,7 +135,8 @@ def pool(white: White) -> tuple[White, Judged]:
         # A regime with several targets differs from C₀ in more directions than are projected off.
         n = np.where(judged.several, 0.0, white.n)
         ends = np.stack([white.eigen.high, white.eigen.low], axis=1)
-        P = identity - ends.mT @ ends
+        V = ends * _perhaps_moved(white)[:, :, None]
+        P = identity - V.mT @ V
         H = white.n_control * (M0 - identity)
         H += np.einsum("r,rpq->pq", n, P @ (white.M - identity) @ P)
         H /= white.n_control + n.sum()
