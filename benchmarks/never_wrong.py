@@ -32,6 +32,8 @@ KINDS: tuple[tuple[str, float, Literal["soft", "hard"]], ...] = (
 SMALL: dict[str, Any] = {"latent": 8, "clients": 4, "coverage": 0.7, "read": "rows"}
 ONE: dict[str, Any] = {"clients": 1, "coverage": 1.0}
 SIX: dict[str, Any] = {"latent": 6, "claim": "hard", **ONE}
+# Seeds between two families of graphs.
+APART = 1_000
 # Findings in fewer than this share of the sound studies have one column together.
 RARE = 0.005
 # The cells of each part, and how many worlds a cell has.
@@ -68,8 +70,9 @@ PARTS = {
 
 
 def run_world(cell: Cell, family: str, number: int) -> Record:
-    """The world of `calibration.py`, without bins of probability."""
-    record = calibration.run_world(cell, family, number)
+    """The world of `calibration.py`, without bins of probability; families of graphs share none."""
+    seed = number + APART * GRAPHS.index(cell.graph)
+    record = calibration.run_world(cell, family, seed) | {"world": number}
     return {name: value for name, value in record.items() if name != "bins"}
 
 
