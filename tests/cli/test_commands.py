@@ -172,7 +172,7 @@ def test_check_and_recover_name_one_reason_where_every_sensor_bends(tmp_path, ca
     ).to_csv(tmp_path / "study" / "lab.csv", index=False)
     assert cli.run(["check", str(tmp_path / "study")]) == 2
     checked = capsys.readouterr()
-    assert "moves more than one node" not in checked.out
+    assert "moves more than one latent" not in checked.out
     assert "the sensors are not linear, since every regime of this client looks so" in checked.out
     assert cli.run(["recover", str(tmp_path / "study")]) == 2
     assert capsys.readouterr().err == checked.err

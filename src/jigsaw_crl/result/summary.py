@@ -14,7 +14,7 @@ __all__ = ["LeftOut", "left_out", "summarise"]
 # Why clients say nothing, and what to do.
 WHY_SILENT = {
     "mute": "Noise or means alone changed at {}, as far as the rows tell. Make these interventions "
-    "hard.",
+    "hard: their targets must not respond to their causes.",
     "bent": "The system is not linear at {}, and nothing is stated there: in such a system, "
     "interventions must be hard and shift the mean.",
     "gone": "Left out: {}. The findings say why, and what to do.",
@@ -74,7 +74,7 @@ def summarise(
     >>> print(*said.split(". "), sep="\\n")
     1 of 2 clients can say something about ancestors
     Noise or means alone changed at lab-2, as far as the rows tell
-    Make these interventions hard.
+    Make these interventions hard: their targets must not respond to their causes.
     """
     bent = set(withheld) & set(outcomes)
     silent = {
