@@ -273,17 +273,16 @@ class SiteSearch:
             sets.append(self._with_one_more(sets[-1]))
         if size is not None:
             return sets[-1], "as many labels as asked for"
-        best = int(np.argmax([self._gain(labels) for labels in sets]))
-        reason = self._told(sets[best])
-        if best + 1 < len(sets):
-            reason += f"; {self._told(sets[best + 1])}"
-        return sets[best], reason
-
-    def _told(self, labels: IntArray) -> str:
-        """The bits that a client with these labels brings, in all and by cost."""
-        bits, cost = float((self.bits * self.chances(labels)).sum()), self.cost[labels].sum()
+        every = counted(sets, len(sets))
+        bits = [float((self.bits * self.chances(labels)).sum()) for labels in every]
+        shares = [b / self.cost[labels].sum() for b, labels in zip(bits, sets, strict=True)]
+        best = int(np.argmax(shares))
         by = "label" if (self.cost == 1.0).all() else "unit of cost"
-        return f"{len(labels)} labels bring {bits:.2g} bits, {bits / cost:.2g} per {by}"
+        reason = "; ".join(
+            f"{len(sets[k])} labels bring {bits[k]:.2g} bits, {shares[k]:.2g} per {by}"
+            for k in range(best, min(best + 2, len(sets)))
+        )
+        return sets[best], reason
 
     def _with_one_more(self, labels: IntArray) -> IntArray:
         """The set with the label that promises most beside them, sorted.
