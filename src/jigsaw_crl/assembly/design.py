@@ -41,7 +41,7 @@ MOST_SETS = 64
 NO_COST: Mapping[str, float] = FrozenMapping({})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proposal:
     """What the next client should access, and what it is expected to settle.
 
@@ -105,6 +105,9 @@ class Proposal:
             f"Next client: {', '.join(self.labels)}. {self.kinds} Such a client {self.expects}; it "
             f"cannot settle {len(self.cannot)} of them.".split()
         )
+
+    # A notebook shows what is readable.
+    __repr__ = __str__
 
 
 def next_client(
