@@ -62,7 +62,7 @@ class Proposal:
     expected : float
         Expected number of open pairs that it settles, those that others imply included.
     reason : str
-        Why so many labels.
+        Why this many labels.
     hard : tuple of str
         Labels whose interventions should be hard, which the expectation counts on: those so far are
         hard, or moved a single direction.
