@@ -53,9 +53,18 @@ class Missed:
     chance: FloatArray
 
     @property
+    def certain(self) -> BoolArray:
+        """Labels of which some clients saw one direction and others two, shape (p,)."""
+        return np.asarray(self.chance == 1.0)
+
+    @property
     def leans(self) -> FloatArray:
-        """Probability that a line of the pair leans, shape (p, p)."""
-        one = np.where(self.chance > 0, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)
+        """Probability that a line of the pair leans at all clients, shape (p, p).
+
+        Where some clients saw two directions, those that saw one average over a lean themselves.
+        """
+        unsure = (self.chance > 0) & ~self.certain
+        one = np.where(unsure, np.clip(self.chance, LEAST_LEAN, MOST_LEAN), 0.0)
         both = 1.0 - (1.0 - one[:, None]) * (1.0 - one)
         return np.asarray(np.clip(both, LEAST_LEAN, MOST_LEAN))
 
@@ -305,7 +314,8 @@ def _claims(
 ) -> Claims:
     if bayes is not None:
         bayes, log_open = bayes.joint(np.clip(missed.chance[rows.members], LEAST_LEAN, 1.0))
-        evidence = bayes.averaged(log_open)
+        here = np.array(bayes.single) & missed.certain[rows.members]
+        evidence = bayes.averaged(log_open, here)
         if bayes.scales != panel.scales:
             evidence = evidence.at_scales(len(panel.scales))
         says = np.asarray(evidence.n_clients > 0)
