@@ -83,7 +83,8 @@ def test_a_line_that_leans_at_one_client_excuses_no_other():
     district, lean = np.full((2, 2), -30.0), np.full((2, 2), 9.0)
     log_open, missed = np.full((2, 2), np.log(1e-6)), np.array([False, True])
     leaning = BayesFactors((0.5,), no, district, lean, (False, True))
-    others = [BayesFactors((0.5,), no, district, np.zeros((2, 2)), (True, False)).averaged(log_open)] * 3
+    straight = BayesFactors((0.5,), no, district, single=(True, False))
+    others = [straight.averaged(log_open)] * 3
     shares, leans = (1.0, 0.0), 0.01
 
     def pooled(*parts):
