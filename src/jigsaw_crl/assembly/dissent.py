@@ -273,18 +273,14 @@ class Falls:
                     terms = np.minimum(before, terms)
             here = pooled.at((rows, slice(None)))
             for size, gone in enumerate(np.cumsum(largest, axis=0), start=1):
-                ancestor, apart = here.ancestor - sign * gone[:n], sign * gone[n : 2 * n]
+                taken = sign * gone[:-2]
+                ancestor, leaning = here.ancestor - taken[:n], here.leaning - taken[n:]
                 after = [
-                    sign
-                    * replace(
-                        here,
-                        ancestor=ancestor,
-                        leaning=here.leaning - apart + change,
-                        lean=here.lean + change,
-                    ).log_factor(self.shares, self.leans[rows])
-                    for change in (-gone[-2], gone[-1])
+                    replace(here, ancestor=ancestor, leaning=leaning + x, lean=here.lean + x)
+                    for x in (-gone[-2], gone[-1])
                 ]
-                changes[size, rows] = sign * np.minimum(*after) - self.now[rows]
+                left = [sign * rest.log_factor(self.shares, self.leans[rows]) for rest in after]
+                changes[size, rows] = sign * np.minimum(*left) - self.now[rows]
         return changes
 
 
