@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, locked
 from jigsaw_crl.base.terminal import working
-from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import Table, findings_table, left_out_lines, outcome_lines, records
+from jigsaw_crl.cli.output import records
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.knowledge import Knowledge
     from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
-
-# Undetermined pairs of the best guess that are listed for people.
-MOST_OPEN = 10
 
 
 @opt.command("jigsaw recover study/ --out result/")
@@ -219,6 +215,7 @@ def report(folder: Path, *, output: Path | None = None, force: bool = False) -> 
 
 def _answer(result: Result, out: Path | None, force: bool) -> tuple[Any, ...]:
     """What is printed of a result; it is written as well if a folder is given."""
+    from jigsaw_crl.report.lines import result_lines
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
@@ -257,78 +254,4 @@ def _answer(result: Result, out: Path | None, force: bool) -> tuple[Any, ...]:
         }
 
     since, written = str(result.provenance.get("since", "")), f"written to {out}" if out else ""
-    return document, since, result_told(result), written
-
-
-def result_told(result: Result) -> list[str | Table]:
-    """A result for people, in lines and tables."""
-    from jigsaw_crl.assembly.verdict import tally
-
-    order, covers = result.order, sorted(result.order.hasse().edges)
-    told: list[str | Table] = [result.summary]
-    told.append(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
-    if resting := order.rests_on:
-        rest = pluralise(len(resting), "verdict rests", "verdicts rest")
-        named = few(sorted(set(resting.values())))
-        told.append(f"{rest} on a single client ({named}): the others alone would not decide that")
-    if order.contested:
-        contested = pluralise(len(order.contested), "verdict is", "verdicts are")
-        opposite = "the clients that say the opposite would decide so among themselves"
-        told.append(f"{contested} contested: {opposite}")
-    guessed = order.best_guess().pairs() - order.pairs()
-    likely = sorted(guessed, key=lambda p: -order.probability(*p))
-    if likely:
-        shown = few(
-            (f"{a} → {d} ({chance(order.probability(a, d), order.decimals)})" for a, d in likely),
-            MOST_OPEN,
-        )
-        told.append(f"undetermined, but part of the best guess (probability): {shown}")
-    rows = [(name, len(f.labels), f.outcome.code) for name, f in result.fragments.items()]
-    told.append(Table("Clients", ["client", "labels", "outcome"], rows))
-    told += outcome_lines({name: piece.outcome for name, piece in result.fragments.items()})
-    columns = ["ancestor", "descendant", "probability", "rests on"]
-    if order.mode == "paper":
-        # Algorithm 3 states pairs; it gives them no probability.
-        title = "Order that Algorithm 3 states (Hasse diagram)"
-        told.append(Table(title, columns[:2], covers))
-    else:
-        odds = [chance(order.probability(*pair), order.decimals) for pair in covers]
-        alone = [order.table.resting(*order.indices(*pair)) for pair in covers]
-        width = 4 if any(alone) else 3
-        edges = [(*pair, *x)[:width] for pair, *x in zip(covers, odds, alone, strict=True)]
-        title = "Decided ancestors (without pairs that others imply)"
-        told.append(Table(title, columns[:width], edges))
-    told += [*_effects_told(result), *left_out_lines(result.left_out, result.lost_labels)]
-    told += [f"note: {text}" for text in order.notes]
-    return [*told, findings_table(result.diagnostics) if result.diagnostics else "", result.summary]
-
-
-def _effects_told(result: Result) -> list[str | Table]:
-    """The largest effects and the number of direct edges, if there are hard interventions."""
-    from jigsaw_crl.evidence.effects import AT_DOSE  # here for start-up time
-
-    frame = result.effects[result.effects.verdict == "ancestor"]
-    if not len(frame) and result.order.effects is None:
-        return []
-    frame = frame.reindex(frame.total.abs().sort_values(ascending=False, kind="stable").index)
-    edges = result.graph.edges(data=True)
-    direct: dict[Any, str] = {(a, d): about["verdict"] for a, d, about in edges}
-    rows = [
-        (
-            row.cause,
-            row.effect,
-            f"{row.total:+.3f}",
-            f"{row.low:+.3f} to {row.high:+.3f}",
-            row.sites,
-            "at this dose"
-            if row.kind == AT_DOSE
-            else direct.get((row.cause, row.effect), "not direct"),
-        )
-        for row in frame.itertuples()
-    ]
-    columns = ["cause", "effect", "total", "95 % interval", "clients", "edge"]
-    kind = "Average" if len(frame) and (frame.kind == AT_DOSE).all() else "Total"
-    table = Table(f"{kind} effects in standard deviations", columns, rows, long=True)
-    stated = sum(verdict == "direct" for verdict in direct.values())
-    counts = f"{pluralise(stated, 'direct edge')}, {len(direct) - stated} undetermined"
-    return [table, f"graph: {counts}"]
+    return document, since, result_lines(result), written

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import sync_folder, writable, write_file, write_text
-from jigsaw_crl.base.terminal import working
+from jigsaw_crl.base.terminal import Table, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.order import result_told
-from jigsaw_crl.cli.output import Table
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.arrays import FloatArray
@@ -30,6 +28,7 @@ Format = Literal["csv", "parquet"]
 def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers:
     """The main job on an embedded study: recover, explain, report."""
     from jigsaw_crl.report.contents import decided_across_clients
+    from jigsaw_crl.report.lines import result_lines
     from jigsaw_crl.truth.demo import ROWS, SIMULATED, run_demo
 
     result, comparison = run_demo(out, force=force)
@@ -42,7 +41,7 @@ def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers
         f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
         f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
         f"{SIMULATED}\n",
-        *result_told(result),
+        *result_lines(result),
     ]
     if across is not None:
         seen = order.panel.seen_by(*order.indices(*across))
