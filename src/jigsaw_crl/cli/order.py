@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,6 @@ from jigsaw_crl.cli.output import records
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.knowledge import Knowledge
-    from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
 
 
@@ -90,8 +89,10 @@ def assemble(
 
     Needs the fragment files only, not the clients' data.
     """
+    from jigsaw_crl.adding import assembled, changed
+    from jigsaw_crl.assembly.order import Options
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
-    from jigsaw_crl.result.folder import check_folder
+    from jigsaw_crl.result.folder import check_folder, load_result
 
     options = opt.asked(
         method=method, smallest_effect=smallest_effect, knowledge=knowledge, witnesses=witnesses
@@ -138,7 +139,13 @@ def assemble(
         sources = zip(pieces, paths, strict=True)
         provenance = {"fragments": {name: str(path) for name, path in sources}, **provenance}
         with working("assembling"):
-            result = _result_of(pieces, provenance, options, into, gone, corrected)
+            if into is None:
+                chosen = Options(**options)
+                chosen.knowledge.check({x for piece in pieces.values() for x in piece.labels})
+                result = assembled(pieces, chosen, provenance)
+            else:
+                earlier = load_result(into)
+                result = changed(earlier, pieces, gone, provenance, replace=corrected)
         yield _answer(result, out, force)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.keys import read_private_key
@@ -163,38 +170,6 @@ def _knowledge(path: Path) -> Knowledge:
             path=path,
         )
     return found
-
-
-def _result_of(
-    pieces: dict[str, Fragment],
-    provenance: dict[str, Any],
-    options: dict[str, Any],
-    into: Path | None,
-    gone: list[str],
-    replaced: bool,
-) -> Result:
-    """The result of fragments, or a result that they change; with what is known of their files."""
-    from jigsaw_crl.assembly import conclude
-    from jigsaw_crl.assembly.order import Options
-    from jigsaw_crl.result import Result, load_result
-    from jigsaw_crl.result.difference import difference
-
-    if into is None:
-        chosen = Options(**options)
-        chosen.knowledge.check({label for piece in pieces.values() for label in piece.labels})
-        concluded = conclude(pieces.values(), options=chosen)
-        return Result(pieces, concluded.order, concluded.findings, provenance)
-    grown = earlier = load_result(into)
-    if gone:
-        grown = grown.remove(*gone)
-    if pieces:
-        grown = grown.add(*pieces.values(), replace=replaced)
-    joined = {
-        name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
-        for name, more in provenance.items()
-    }
-    joined["since"] = difference(earlier, grown).news
-    return replace(grown, provenance={**grown.provenance, **joined})
 
 
 @opt.command("jigsaw report result/ -o report.html")

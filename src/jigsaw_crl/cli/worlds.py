@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,7 +47,7 @@ def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers
         who = "No client could tell this alone" if seen else "No client has both labels"
         told.append(f"\n{who}; together they know:\n{certificate}\n")
     columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
-    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in comparison]
+    rows = [[*list(row.values())[:-1], f"{row['f1']:.2f}"] for row in comparison]
     told.append(Table("Compared with the truth, which the simulator knows", columns, rows))
     told.append(f"Result folder: {out}\nReport:        {report.resolve()}")
     told.append("Open the report in a browser.")
@@ -58,7 +57,7 @@ def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers
         "undetermined": sorted(list(pair) for pair in order.undetermined()),
         "across": None if across is None else list(across),
         "certificate": None if certificate is None else str(certificate),
-        "comparison": [asdict(row) for row in comparison],
+        "comparison": comparison,
         "out": str(out),
         "report": str(report),
     }

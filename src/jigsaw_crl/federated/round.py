@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jigsaw_crl.assembly import conclude
+from jigsaw_crl.adding import assembled
 from jigsaw_crl.assembly.order import Method, Options
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
@@ -168,9 +168,9 @@ class Gathering:
         provenance = grown.provenance(used, name, study)
         fragments = {one.site: one.fragment for one in used}
         asked = self.settings.witnesses if method == "null-cone" else None
-        concluded = conclude(fragments.values(), options=Options(method, SEED, witnesses=asked))
-        findings = (*absences(self.record), *spellings(fragments), *concluded.findings)
-        result = Result(fragments, concluded.order, findings, provenance).with_proposal()
+        options = Options(method, SEED, witnesses=asked)
+        noticed = (*absences(self.record), *spellings(fragments))
+        result = assembled(fragments, options, provenance, noticed).with_proposal()
         result.save(self.folder)
         if self.settings.sign is not None:
             sign_result(self.folder, read_private_key(self.settings.sign))

@@ -29,6 +29,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.linalg import orth
 
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, Verdict
@@ -326,9 +327,8 @@ def _client_subspace_error(truth: Truth, rows: FloatArray) -> float:
 
 def _projector(rows: FloatArray) -> FloatArray:
     """The orthogonal projector on the row space."""
-    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    kept = directions[sizes > ROW_SPACE_TOLERANCE * sizes[0]]
-    return np.asarray(kept.T @ kept, dtype=np.float64)
+    basis = orth(rows.T, rcond=ROW_SPACE_TOLERANCE)
+    return np.asarray(basis @ basis.T, dtype=np.float64)
 
 
 def _client_support_leakage(truth: Truth, rows: FloatArray) -> float:
