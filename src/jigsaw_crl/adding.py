@@ -80,6 +80,7 @@ def assembled(
     noticed: Sequence[Finding] = (),
 ) -> Result:
     """The result of fragments, with what is known of their origin and was noticed before."""
+    options.knowledge.check({label for piece in fragments.values() for label in piece.labels})
     concluded = conclude(fragments.values(), options=options)
     return Result(fragments, concluded.order, (*noticed, *concluded.findings), provenance)
 

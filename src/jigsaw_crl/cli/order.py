@@ -140,9 +140,7 @@ def assemble(
         provenance = {"fragments": {name: str(path) for name, path in sources}, **provenance}
         with working("assembling"):
             if into is None:
-                chosen = Options(**options)
-                chosen.knowledge.check({x for piece in pieces.values() for x in piece.labels})
-                result = assembled(pieces, chosen, provenance)
+                result = assembled(pieces, Options(**options), provenance)
             else:
                 earlier = load_result(into)
                 result = changed(earlier, pieces, gone, provenance, replace=corrected)

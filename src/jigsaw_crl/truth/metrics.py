@@ -164,14 +164,11 @@ def verdict_counts(
     known, counts = set(order.labels), Counter[str]()
     for a, d in permutations(order.labels if labels is None else labels, 2):
         verdict = order.verdict(a, d) if {a, d} <= known else Verdict.UNDETERMINED
-        is_true, said = (
-            truth.is_ancestor(a, d),
-            {Verdict.ANCESTOR: "yes", Verdict.NOT_ANCESTOR: "no"},
-        )
+        is_true = truth.is_ancestor(a, d)
         counts.update(pairs=1, ancestors=is_true)
-        if verdict in said:
-            wrong = is_true != (verdict is Verdict.ANCESTOR)
-            counts.update({said[verdict]: 1, f"wrong_{said[verdict]}": wrong})
+        if verdict is not Verdict.UNDETERMINED:
+            said = "yes" if verdict is Verdict.ANCESTOR else "no"
+            counts.update({said: 1, f"wrong_{said}": is_true != (said == "yes")})
     return VerdictCounts(**counts)
 
 
