@@ -168,7 +168,7 @@ def test_whatever_ends_a_round_is_in_round_json(error, settings, sites, monkeypa
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("jigsaw_crl.federated.round.conclude", broken)
+    monkeypatch.setattr("jigsaw_crl.federated.round.assembled", broken)
     with pytest.raises(type(error)):
         gather(settings, answers(sites))
     record = RoundRecord.read(settings.results / "first")
