@@ -21,6 +21,7 @@ from calibration import Cell, pooled_table, total
 from records import Record, Table
 from reporting import markdown
 
+SEEDS = calibration.SEEDS
 ROWS = (1_000, 10_000, 100_000)
 GRAPHS = ("er", "chain", "tree", "star", "two-stars", "bipartite", "dense", "layered", "scale-free")
 KINDS: tuple[tuple[str, float, Literal["soft", "hard"]], ...] = (
