@@ -363,7 +363,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     control, regimes = world.rows(0, 20)
     rows = {"control": control[:, :3], **{k: v[:, :3] for k, v in list(regimes.items())[:2]}}
     wide, long = io.BytesIO(), io.BytesIO()
-    np.savez(wide, **rows)
+    np.savez(wide, allow_pickle=False, **rows)
     labels = np.repeat(list(rows), 20)
     np.savez_compressed(
         long, X=np.vstack(list(rows.values())), regime=labels, features=["a", "b", "c"]

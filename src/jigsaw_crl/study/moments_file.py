@@ -177,7 +177,9 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     if reduction is not None:
         arrays |= {"directions": reduction.matrix, "centre": reduction.centre}
     # Second moments of few rows come near to the rows: they are readable by their owner only.
-    return write_file(Path(path), lambda file: np.savez(file, **arrays), private=True)
+    return write_file(
+        Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays), private=True
+    )
 
 
 def _header_of(m: Moments) -> RegimeHeader:
