@@ -64,7 +64,7 @@ def recover(
 
 
 @opt.command(
-    "jigsaw assemble *.fragment.json --out result/ (a later site: jigsaw assemble "
+    "jigsaw assemble *.fragment.json --out result/ (a later client: jigsaw assemble "
     "new.fragment.json --into result/; corrected data: --replace)"
 )
 def assemble(

@@ -26,7 +26,8 @@ def resting(order: GlobalOrder) -> str:
         return ""
     many = pluralise(len(order.rests_on), "verdict rests", "verdicts rest")
     named = few(sorted(set(order.rests_on.values())))
-    return f"{many} on a single client ({named}): the others alone would not decide that"
+    what = "it" if len(order.rests_on) == 1 else "them"
+    return f"{many} on a single client ({named}): the others would not decide {what}"
 
 
 def contested(order: GlobalOrder) -> str:
