@@ -1,6 +1,6 @@
 """Liars that have read the code: how many false verdicts they win, and on how many witnesses.
 
-    python benchmarks/adaptive.py --worlds 1 --sites 10 --liars 1 2
+    python benchmarks/pages.py try --only adaptive --worlds 2
     python benchmarks/pages.py run --only adaptive
 
 Each liar tells the truth but for pairs that it shares with the other liars. They know what the
@@ -13,8 +13,7 @@ Every trial is an assembly of the study, `TRIES` of them, one for each field, an
 A false verdict is *above its number* if it rests on more sites than lie; of pairs that were lied
 about, and of others, where honest evidence is wrong. Without liars, a table has E1 and the share
 of pairs decided with and without the policy of federations. The second line makes the tables of
-docs/attacks.md. Each finished world is one line of JSON in a file, and what this code has measured
-is not measured again.
+docs/attacks.md.
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
@@ -292,19 +290,3 @@ PUBLISHED = (
         price_table,
     ),
 )
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=2, seeds="choose", jobs=1)
-    parser.add_argument("--kind", nargs="*", default=["paper", "hard"])
-    parser.add_argument("--sites", nargs="*", type=int, default=[10, 15])
-    parser.add_argument("--liars", nargs="*", type=int, default=[1, 2, 3])
-    parser.add_argument("--out", type=Path, default=Path("build/adaptive.jsonl"))
-    given = parser.parse_args()
-    cells = cells_of(given.kind, given.sites, given.liars, POLICIES)
-    tasks = [(cell, given.worlds) for cell in cells]
-    print(attack_table(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
-
-
-if __name__ == "__main__":
-    main()

@@ -361,9 +361,12 @@ def kinds(folder: Path) -> dict[str, Kind]:
     keys = KeyList.from_document({"study": "fuzz", "sites": public})
     key = read_private_key(folder / "k.key")
     control, regimes = world.rows(0, 20)
-    rows = {"control": control[:, :3], **{k: v[:, :3] for k, v in list(regimes.items())[:2]}}
+    rows: dict[str, Any] = {
+        "control": control[:, :3],
+        **{k: v[:, :3] for k, v in list(regimes.items())[:2]},
+    }
     wide, long = io.BytesIO(), io.BytesIO()
-    np.savez(wide, allow_pickle=False, **rows)
+    np.savez(wide, **rows)
     labels = np.repeat(list(rows), 20)
     np.savez_compressed(
         long, X=np.vstack(list(rows.values())), regime=labels, features=["a", "b", "c"]
