@@ -160,9 +160,7 @@ def check_together(
         np.divide((control.rows or 0) * variance**2, control.fourth, carry, where=variance > 0)
     k = int(carry.argmin())
     spoilt = features[k] if carry[k] <= p else None
-    rank_of(
-        control.covariance, p, client=client, regime=names[0], features=features, spoilt=spoilt
-    )
+    rank_of(control.covariance, p, client=client, regime=names[0], features=features, spoilt=spoilt)
 
 
 def rank_of(
