@@ -130,6 +130,26 @@ def test_a_statement_is_not_sure_if_the_opposite_order_explains_as_much(seed):
     assert not (clear & ~truth).any()
 
 
+@pytest.mark.parametrize("seed", [43, 47, 51, 55])
+def test_a_chain_is_not_read_backwards_because_it_then_has_fewer_ancestors(seed):
+    # With a small shift each regime nearly fits where its label still has an effect. Backwards,
+    # labels in the middle of the chain would not move those below it.
+    rng = np.random.default_rng(seed)
+    A = np.diag(rng.choice([-1, 1], 11) * rng.uniform(0.5, 1.5, 11), 1)
+    own = sorted(rng.choice(12, 8, replace=False).tolist())
+    protocol = Intervention("set", shift=0.3)
+    world = world_from_graph(A, [own], None, seed, intervention=protocol, system="relu")
+    given, truth, _ = changes(world, 10_000, seed=seed)
+    peeled = peel(given, SCALES)
+    position = np.argsort(peeled.order)
+    a, d = np.nonzero(truth)
+    assert (position[a] > position[d]).all()
+    found = np.logaddexp.reduce(peeled.log_factors, axis=0) - np.log(len(SCALES))
+    clear = (found > 3.0) & ~np.eye(len(found), dtype=bool)
+    assert clear.sum() >= 18
+    assert not (clear & ~truth).any()
+
+
 @pytest.mark.parametrize("seed", [32, 37, 59])
 def test_a_label_that_was_removed_too_early_is_tried_behind_all_that_seem_to_move_it(seed):
     # A chain of sines: the response of one label is nearly linear, so that its regime fits early.
