@@ -23,7 +23,7 @@ from jigsaw_crl.federated.running import check_certificates, run_participant
 from jigsaw_crl.federated.settings import coordinator_settings
 
 from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_child
-from .conftest import LABS, read_local
+from .conftest import LABS, read_local, unwritten
 from .deployment import self_signed
 
 pytestmark = pytest.mark.usefixtures("nvflare")
@@ -196,14 +196,6 @@ def change_of(name, folder):
     change(folder, site)
 
 
-def tried(name, folder):
-    """The same, whose errors say that something cannot be written, be it of NVFlare's or ours."""
-    try:
-        change_of(name, folder)
-    except InputError as error:
-        raise InputError(f"it cannot be written: {error}", "") from None
-
-
 def who_joins(folder):
     """The sites whose kits the coordinator admits; kits that are not whole join nothing."""
     kits = [p.name for p in (folder / "kits").iterdir() if (p / "startup" / "client.crt").exists()]
@@ -224,7 +216,8 @@ def test_a_change_that_fails_at_any_write_leaves_the_old_members_or_the_new(
     # A new federation has no old state to lose: a third of its steps.
     for step in range(0, 200, 3 if name == "init" else 1):
         one = shutil.copytree(folder, tmp_path / str(step))
-        code = run_child(lambda p=one: tried(name, p), fault_at(step, one, kill=kill))
+        fault = fault_at(step, one, kill=kill)
+        code = run_child(lambda p=one: unwritten(lambda: change_of(name, p)), fault)
         assert code in (DONE, SURVIVED, KILLED if kill else REFUSED), step
         # The settings are whole: as before, or with the change.
         listed = hub(one)
