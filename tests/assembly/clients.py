@@ -103,8 +103,3 @@ def weighed(fragment: Fragment, rate: float) -> Fragment:
 def noisy(world: World, rate: float, seed: int = 0) -> list[Fragment]:
     rng = np.random.default_rng(seed)
     return [weighed(flipped(f, rate, rng), rate) for f in perfect(world)]
-
-
-def false_statements(verdicts: np.ndarray, truth: np.ndarray) -> int:
-    off = ~np.eye(len(truth), dtype=bool)
-    return int((off & (((verdicts == YES) & ~truth) | ((verdicts == NO) & truth))).sum())

@@ -19,11 +19,12 @@ from .clients import (
 
 
 @given(SEEDS)
-def test_theorem_1_holds_for_exact_moments_of_random_clients(seed):
+def test_theorem_1_and_corollary_1_hold_for_exact_moments_of_random_clients(seed):
     client, truth = clear_client(seed)
     fragment = literally(client)
     assert_blocks_are_true(fragment, truth)
     assert jc.metrics.subspace_error([truth], [fragment]) < 1e-10
+    assert jc.metrics.support_leakage(truth, fragment) == 0.0
 
 
 def test_line_9_of_algorithm_1_keeps_a_part_of_an_ancestor_that_a_misses():

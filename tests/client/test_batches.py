@@ -62,8 +62,8 @@ def test_means_and_errors_are_those_of_generalised_least_squares(table):
     cells = [(j, b) for j in range(len(table)) for b in range(table.shape[1]) if table[j, b]]
     X = np.array([[j == k for k in range(len(table))] for j, _ in cells], dtype=float)
     Z = np.array([[b == k for k in range(table.shape[1])] for _, b in cells], dtype=float)
-    regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
-    m = np.array([next(x.mean for x in regimes[j].batches if x.name == f"b{b}") for j, b in cells])
+    regimes = [m.batches for _, m in client.named_regimes]
+    m = np.array([next(x.mean for x in regimes[j] if x.name == f"b{b}") for j, b in cells])
     S = np.diag([1 / table[j, b] for j, b in cells]) + omega * Z @ Z.T
     covariance = np.linalg.inv(X.T @ np.linalg.solve(S, X))
     best = covariance @ X.T @ np.linalg.solve(S, m)

@@ -34,9 +34,7 @@ def autocorrelated(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def counts(client: jc.Client) -> list[tuple[float, float]]:
-    regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
-    assert all(m.counted is not None for m in regimes)
-    return [(m.counted.mean, m.counted.covariance) for m in regimes]
+    return [(m.counted.mean, m.counted.covariance) for _, m in client.named_regimes]
 
 
 def shuffled(rng: np.random.Generator, n: int) -> np.ndarray:

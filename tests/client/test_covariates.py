@@ -70,7 +70,7 @@ def test_moments_files_keep_covariates_so_that_rows_can_be_added(
     path = write_moments(earlier, tmp_path / "lab.moments.npz")
     assert jc.read_client(path).covariates.names == ("depth", "heat")
     both = merge_clients(jc.read_client(path), later)
-    for a, b in zip((both.control, *both.regimes), (whole.control, *whole.regimes), strict=True):
+    for (_, a), (_, b) in zip(both.named_regimes, whole.named_regimes, strict=True):
         np.testing.assert_allclose(a.mean, b.mean, atol=1e-10)
         np.testing.assert_allclose(a.covariance, b.covariance, atol=1e-10)
         assert (a.rows, a.uncounted().n) == (b.rows, b.uncounted().n)

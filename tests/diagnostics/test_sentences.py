@@ -23,7 +23,9 @@ def test_a_regime_whose_noisy_feature_moved_is_not_said_to_be_like_the_control()
     # The moved feature is noise alone, so the directions of the latents do not show it.
     rng = np.random.default_rng(5)
     loadings = np.array([[3.0, 3.0, -3.0, 0.0], [3.0, -3.0, 1.0, 0.0]])
-    control, same, moved = rng.normal(size=(3, 2_000, 2)) @ loadings + rng.normal(size=(3, 2_000, 4))
+    control, same, moved = rng.normal(size=(3, 2_000, 2)) @ loadings + rng.normal(
+        size=(3, 2_000, 4)
+    )
     moved[:, 3] += 4.0
     client = jc.Client.from_samples(
         "plant", observational=control, interventions={"same": same, "moved": moved}, n_latent=2
@@ -162,13 +164,8 @@ def test_the_light_tunnel_gets_the_same_sentences_at_twice_the_shift_and_no_fals
         client = jc.Client.from_samples("tunnel", observational=control @ G, interventions=moved)
         result = jc.recover([client], interventions=kinds)
         told.append({f.check for f in result.diagnostics})
-        assert result.order.pairs() <= truth.pairs()
-        denied = {
-            (a, d)
-            for a, d in truth.pairs()
-            if result.order.verdict(a, d) is jc.Verdict.NOT_ANCESTOR
-        }
-        assert not denied
+        counts = jc.metrics.verdict_counts(truth, result.order)
+        assert counts.wrong_yes == counts.wrong_no == 0
     # Single targets, linear responses, no hidden cause: only the missing spare sensors are named.
     assert told == [set() if spare else {"unseen-latents"}] * 2
 

@@ -31,11 +31,10 @@ def expected() -> jc.Client:
 def assert_same_batches(a: jc.Client, b: jc.Client) -> None:
     assert_same(a, b)
     assert a.batches == b.batches
-    for label in a.labels:
-        for m, other in zip(a.interventions[label], b.interventions[label], strict=True):
-            assert [(x.name, x.n) for x in m.batches] == [(x.name, x.n) for x in other.batches]
-            for x, y in zip(m.batches, other.batches, strict=True):
-                np.testing.assert_array_equal(x.mean, y.mean)
+    for (_, m), (_, other) in zip(a.named_regimes, b.named_regimes, strict=True):
+        assert [(x.name, x.n) for x in m.batches] == [(x.name, x.n) for x in other.batches]
+        for x, y in zip(m.batches, other.batches, strict=True):
+            np.testing.assert_array_equal(x.mean, y.mean)
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "npz", "h5ad"])

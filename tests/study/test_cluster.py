@@ -51,20 +51,14 @@ def folder(tmp_path_factory):
 def assert_same_moments(one, other):
     assert (one.name, one.labels, one.features) == (other.name, other.labels, other.features)
     assert one.n_samples == other.n_samples
-    for label in ("", *one.labels):
-        pairs = (
-            [(one.control, other.control)]
-            if not label
-            else zip(one.interventions[label], other.interventions[label], strict=True)
-        )
-        for a, b in pairs:
-            assert (a.rows, a.n, len(a.batches)) == (b.rows, b.n, len(b.batches))
-            for name in ("mean", "covariance", "third", "fourth"):
-                x, y = getattr(a, name), getattr(b, name)
-                if name in ("third", "fourth") and one.covariates is not None:
-                    assert x is y is None  # covariates leave none
-                    continue
-                assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
+    for (_, a), (_, b) in zip(one.named_regimes, other.named_regimes, strict=True):
+        assert (a.rows, a.n, len(a.batches)) == (b.rows, b.n, len(b.batches))
+        for name in ("mean", "covariance", "third", "fourth"):
+            x, y = getattr(a, name), getattr(b, name)
+            if name in ("third", "fourth") and one.covariates is not None:
+                assert x is y is None  # covariates leave none
+                continue
+            assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
 
 
 @pytest.mark.parametrize("asked", [{"ignore": ["day"]}, {"batch": "day"}], ids=["rows", "batches"])

@@ -35,8 +35,7 @@ def client_of(frame: pd.DataFrame, **asked) -> jc.Client:
 
 
 def factors(client: jc.Client) -> list[tuple[float, float]]:
-    every = [client.control, *(m for ms in client.interventions.values() for m in ms)]
-    return [(m.counted.mean, m.counted.covariance) for m in every]
+    return [(m.counted.mean, m.counted.covariance) for _, m in client.named_regimes]
 
 
 # -- what the rows count for ----------------------------------------------------------------------

@@ -115,13 +115,8 @@ def test_leakage_counts_forbidden_entries_only():
     assert support_leakage(truth, scaled) == pytest.approx(1 / forbidden)
 
 
-@pytest.fixture(scope="module")
-def of_four():
-    """The truth about a client with four singleton blocks."""
-    return setting("A", 0).truth(1)
-
-
-def test_rows_that_were_not_recovered_score_worst(of_four):
+def test_rows_that_were_not_recovered_score_worst():
+    of_four = setting("A", 0).truth(1)  # four blocks of one label
     for missing in (0.0, np.nan):
         nothing = exact_fragment(of_four, np.full_like(of_four.Q, missing))
         assert subspace_error(of_four, nothing) == support_leakage(of_four, nothing) == 1

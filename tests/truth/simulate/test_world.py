@@ -38,15 +38,6 @@ def test_the_precision_is_the_one_of_the_marginal_system(world):
 
 
 @given(worlds)
-def test_each_client_order_is_the_global_one_restricted(world):
-    for k in range(world.n_clients):
-        truth = world.truth(k)
-        assert truth.order == world.order.restrict(truth.labels)
-        assert all(any(d <= b for b in truth.blocks) for d in truth.districts)
-        assert all(any(s <= d for d in truth.districts) for s in truth.spouses)
-
-
-@given(worlds)
 def test_block_rq_has_the_supports_of_its_definition(world):
     for k in range(world.n_clients):
         truth = world.truth(k)
