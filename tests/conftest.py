@@ -53,6 +53,31 @@ def no_wait_for_the_disk():
         yield
 
 
+@pytest.fixture
+def refused(tmp_path, capsys):
+    """Run a command that must refuse its input and write nothing; the one line it says."""
+    from jigsaw_crl.cli.app import run
+
+    def files():
+        return {p: p.read_bytes() if p.is_file() else b"" for p in tmp_path.rglob("*")}
+
+    def check(arguments, *says):
+        before = files()
+        code = run([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        assert code == 2, f"exit {code}: {err}"
+        assert out == ""
+        assert err.endswith("\n")
+        assert len(err.splitlines()) == 1, err
+        assert "Traceback" not in err
+        for word in says:
+            assert word.casefold() in err.casefold(), f"{word!r} is not in: {err}"
+        assert files() == before
+        return err
+
+    return check
+
+
 # Tests that share processes and depend on their order. They wait more than they compute, so that
 # they start first and another worker has the processor meanwhile.
 FIRST = "tests/federated/test_live.py"

@@ -8,8 +8,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.client.noise import noise_model
-from jigsaw_crl.nullcone.judge import pool
 from jigsaw_crl.study import write_moments
 
 from .study.tables import client_of
@@ -156,16 +154,6 @@ def test_an_option_that_means_nothing_is_refused_before_any_work(option, monkeyp
         jc.recover(clients, **option)
 
 
-@pytest.mark.parametrize(("n_samples", "method"), [(2_000, "null-cone"), (None, "paper")])
-def test_checks_and_recovery_read_one_white_view_of_each_client(n_samples, method, monkeypatch):
-    clients, made = study(n_samples), []
-    monkeypatch.setattr(
-        "jigsaw_crl.client.white.noise_model", lambda c: made.append(c.name) or noise_model(c)
-    )
-    jc.recover(clients, method=method)
-    assert made == [client.name for client in clients]
-
-
 def test_what_follows_from_the_moments_is_that_of_the_labels_that_are_left():
     whole = study(2_000)[0]
     left = whole.without({whole.labels[0]})
@@ -174,31 +162,3 @@ def test_what_follows_from_the_moments_is_that_of_the_labels_that_are_left():
     assert len(left.white.M) == len(left.regimes) == len(whole.regimes) - 1
     with pytest.raises(ValueError, match="read-only"):
         left.control_second_moment[0, 0] = 1.0
-
-
-def test_each_client_is_seen_once_although_a_claim_is_false(monkeypatch):
-    hard, soft = (
-        jc.simulate.random_world(
-            7, 5, 0.8, seed=32, intervention=jc.simulate.Intervention.named(kind, shift=1)
-        )
-        for kind in ("hard", "mild")
-    )
-    liar = "z1"
-    clients = []
-    for k in range(5):
-        own, other = (w.client(k, 20_000, seed=k) for w in (hard, soft))
-        regimes = {x: (other if x == liar else own).interventions[x] for x in own.labels}
-        clients.append(
-            jc.Client.from_moments(
-                own.name,
-                control=own.control,
-                interventions=regimes,
-                hard=True,
-                n_latent=own.n_latent,
-            )
-        )
-    calls = []
-    monkeypatch.setattr("jigsaw_crl.nullcone.reading.pool", lambda w: calls.append(1) or pool(w))
-    result = jc.recover(clients)
-    assert any(f.check == "not-hard" and f.regime == liar for f in result.diagnostics)
-    assert len(calls) == 5

@@ -20,9 +20,6 @@ from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.signing import Received
 
 from ..base.held import held_elsewhere
-from ..malformed.conftest import refused
-
-__all__ = ["refused"]
 
 
 @pytest.fixture(scope="module")

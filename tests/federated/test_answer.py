@@ -15,7 +15,7 @@ from jigsaw_crl.federated.answer import WHY_NOT, check_answer, make_answer
 from jigsaw_crl.federated.keys import read_private_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
-from jigsaw_crl.federated.signing import Received, sign_fragment
+from jigsaw_crl.federated.signing import Received, open_unverified, sign_fragment
 from jigsaw_crl.fragment.fragment import Fragment
 
 from ..fragment.examples import assert_one_line, fragment, fragments, mutations
@@ -154,6 +154,9 @@ def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, sig
     assert accepted.fragment.to_json() == piece.to_json()
     assert accepted.site == piece.client
     assert accepted.digest == hashlib.sha256(piece.to_json().encode()).hexdigest()
+    if signed:
+        assert (accepted.envelope.study, accepted.envelope.round) == (STUDY, "first")
+        assert open_unverified(text).to_json() == piece.to_json()
 
 
 @given(st.data())

@@ -3,6 +3,7 @@
 import json
 import shutil
 import stat
+from contextlib import suppress
 
 import pytest
 from cryptography import x509
@@ -148,15 +149,6 @@ def certificate_of(folder, site):
     return certificate_digest(path.read_bytes()) if path.exists() else ""
 
 
-def starts(kit):
-    """Would a kit be started? One that is not whole is refused."""
-    try:
-        check_hardened(kit)
-    except InputError:
-        return False
-    return True
-
-
 def joins(folder, site, kit=None):
     """Does a running coordinator admit a site that shows the certificate of a kit?"""
     from nvflare.fuel.f3.cellnet.defs import IdentityChallengeKey
@@ -229,8 +221,10 @@ def test_a_change_that_fails_at_any_write_leaves_the_old_members_or_the_new(
         for made in (one, one / "new"):
             if list(made.rglob("*.key")):
                 assert stat.S_IMODE(made.stat().st_mode) == 0o700
+            # A kit that is not whole is refused as one.
             for kit in made.glob("kits/lab-*"):
-                starts(kit)
+                with suppress(InputError):
+                    check_hardened(kit)
         if code == DONE:
             break
         if name == "init":

@@ -13,10 +13,7 @@ from jigsaw_crl.base.errors import InputError
 
 from .. import dask_cluster
 from ..dask_cluster import PATIENCE
-from ..malformed.conftest import refused
 from .tables import read_with_findings
-
-__all__ = ["refused"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("distributed")]
 
