@@ -12,7 +12,6 @@ from jigsaw_crl.assembly import check_certificate, explanation
 from jigsaw_crl.assembly import conclusion as road
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.round import Gathering
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
@@ -115,8 +114,7 @@ def copied(fragments):
 
 def lying(fragments):
     b = fragments[0].bayes
-    lie = BayesFactors(b.scales, -b.ancestor, b.district, b.lean, b.single, b.settled)
-    return [replace(fragments[0], bayes=lie), *fragments[1:]]
+    return [replace(fragments[0], bayes=replace(b, ancestor=-b.ancestor)), *fragments[1:]]
 
 
 @pytest.mark.parametrize(

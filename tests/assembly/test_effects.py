@@ -11,7 +11,7 @@ from jigsaw_crl import assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.assembly.panel import Use, read_fragments
-from jigsaw_crl.evidence.effects import Effects, Sizes
+from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.truth.simulate import Intervention
 
 
@@ -57,9 +57,8 @@ def test_every_direct_edge_that_is_stated_is_there(world, result):
 
 def told(fragment, value, error=None):
     """The fragment with other sizes of total effects."""
-    hard = fragment.hard
-    sizes = Sizes(value, hard.total.error if error is None else error)
-    return replace(fragment, hard=Effects(hard.hard, hard.moved, sizes, hard.applied))
+    total = Sizes(value, fragment.hard.total.error if error is None else error)
+    return replace(fragment, hard=replace(fragment.hard, total=total))
 
 
 def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named(world, result):

@@ -47,10 +47,7 @@ def honest(fragments):
 
 
 def with_factors(fragment, ancestor):
-    b = fragment.bayes
-    return replace(
-        fragment, bayes=BayesFactors(b.scales, ancestor, b.district, b.lean, b.single, b.settled)
-    )
+    return replace(fragment, bayes=replace(fragment.bayes, ancestor=ancestor))
 
 
 def lie(fragment, kind, rng):

@@ -1,5 +1,6 @@
-"""Every code block of the README and the site runs and prints the output that the page shows."""
+"""Every code block and notebook of the site runs and prints the output that the page shows."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -7,7 +8,16 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from .pages import ROOT, blocks_of, documentation_pages, run_page, same_output
+from .pages import (
+    NOTEBOOKS,
+    ROOT,
+    blocks_of,
+    documentation_pages,
+    run_notebook,
+    run_page,
+    same_output,
+    text_of,
+)
 
 # Languages of blocks that are run, written to files or compared. `sh` blocks hold set-up commands;
 # blocks without a language hold drawings.
@@ -62,6 +72,15 @@ def test_the_code_of_a_page_runs_in_an_empty_folder_and_prints_the_shown_output(
         f"{page.name}, line {o.line}:\n{o.code}\nshown:\n{o.shown}\nprinted:\n{o.printed}"
         for o in wrong
     )
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_shows_the_output_of_its_cells(notebook: Path, empty_folder: Path) -> None:
+    stored = text_of(json.loads(notebook.read_text(encoding="utf-8")))
+    for number, (shown, printed) in enumerate(
+        zip(stored, text_of(run_notebook(notebook)), strict=True), start=1
+    ):
+        assert same_output(shown, printed), f"cell {number} shows\n{shown}\nand prints\n{printed}"
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)

@@ -94,20 +94,13 @@ def test_a_column_that_cannot_be_the_batch_or_the_group_is_refused(asked, messag
 
 
 @pytest.mark.parametrize("what", ["batch", "group"])
-@pytest.mark.parametrize(
-    ("ending", "value", "message"),
-    [
-        ("csv", None, "row 5 has no {}"),
-        ("parquet", None, "row 5 has no {}"),
-        ("h5ad", None, "row 5 has no {}"),
-        ("parquet", " ", "row 5 has no {}"),
-    ],
-)
-def test_a_row_without_a_batch_or_a_group_is_refused(what, ending, value, message, tmp_path):
+@pytest.mark.parametrize("value", [None, " "])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "h5ad"])
+def test_a_row_without_a_batch_or_a_group_is_refused(what, ending, value, tmp_path):
     frame = table()
     frame.loc[4, "plate"] = value
     path = write_frame(frame, tmp_path / f"lab-1.{ending}", ending)
-    with pytest.raises(jc.InputError, match=message.format(what)):
+    with pytest.raises(jc.InputError, match=f"row 5 has no {what}"):
         jc.read_client(path, **{what: "plate"})
 
 

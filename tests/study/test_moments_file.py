@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl.study import merge_clients, write_moments
 
-from ..client.wide_rows import client_from, wide_regimes
+from ..client.wide_rows import wide_regimes
 from ..test_public_objects import assert_equal
 from .tables import client_of, frame_of, regimes_of
 
@@ -40,7 +40,7 @@ CLIENTS: dict[str, Callable[[], jc.Client]] = {
     "trimmed": lambda: read(trim=0.05),
     "covariates": lambda: read(covariates=["x4"], n_latent=2),
     "sensors": lambda: read(sensor_noise=0.5).with_sensors({"pump": "x1"}, {"x2": "bar"}),
-    "wide": lambda: client_from(wide_regimes(520, 200, latents=4)),
+    "wide": lambda: client_of(wide_regimes(520, 200, latents=4)),
 }
 
 

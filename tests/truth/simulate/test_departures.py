@@ -1,5 +1,7 @@
 """Departures of the rows from the model: each does what its name says, and nothing else."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -193,11 +195,9 @@ def test_every_departure_is_the_same_again_and_differs_by_seed(world, name):
         (["lacks-edge=40"], "possible at no client"),
     ],
 )
-def test_departures_that_mean_nothing_are_refused_in_one_line(world, departures, says):
-    with pytest.raises(InputError) as error:
+def test_departures_that_mean_nothing_are_refused(world, departures, says):
+    with pytest.raises(InputError, match=re.escape(says)):
         world.sample(0, 100, departures=departures)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_departure_of_named_clients_concerns_these_alone(world):

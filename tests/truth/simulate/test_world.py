@@ -67,10 +67,9 @@ def test_block_rq_has_the_supports_of_its_definition(world):
         (lambda: setting("A").node("q"), "no label"),
     ],
 )
-def test_bad_arguments_are_refused_in_one_line(call, says):
-    with pytest.raises(InputError, match=says) as caught:
+def test_bad_arguments_are_refused(call, says):
+    with pytest.raises(InputError, match=says):
         call()
-    assert "\n" not in str(caught.value)
 
 
 def test_effects_are_what_a_push_does_in_standard_deviations():
