@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, RankOne, Statements
+from jigsaw_crl.nullcone import Recovery
 from jigsaw_crl.truth.simulate import World, random_world
-
-from .perfect import perfect_fragment
 
 Pair = tuple[str, str]
 
@@ -73,7 +72,8 @@ def weighs(
 
 
 def perfect(world: World) -> list[Fragment]:
-    return [perfect_fragment(world.truth(k)) for k in range(world.n_clients)]
+    """What exact moments tell: `tests/nullcone` shows that all of it is true."""
+    return [Recovery.of(client).fragment() for client in world.clients()]
 
 
 def small_world(seed: int, n_latent: int = 12, n_clients: int = 4) -> World:
