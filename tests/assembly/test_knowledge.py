@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, Knowledge, Verdict, assemble, next_client
@@ -45,6 +45,8 @@ def labelled(fragments) -> set[str]:
 
 
 @given(labs(), knowledge())
+# No client weighs anything about these labels.
+@example([lab("lab-1", "ac", one_of=[("c", "a")])], Knowledge(ancestor=["a -> c"]))
 def test_it_is_in_the_order_whatever_the_data_say(fragments, known):
     order = conclude(fragments, options=Options(knowledge=known)).order
     yes, no = follows(known, order.labels)
