@@ -116,8 +116,8 @@ def test_no_group_smaller_than_its_witnesses_changes_a_verdict(honest):
     decided = table.verdict != OPEN
     np.fill_diagonal(decided, False)
     assert (least <= truth)[decided].all()
-    # .84 to .87 with three seeds of this world; in eight others of its size .65 to .89.
-    assert (least == truth)[decided].mean() > 0.8
+    # In eight other worlds of its size .65 to .89, with a spread of .08: three of these below .78.
+    assert (least == truth)[decided].mean() > 0.54
 
 
 def greedy(fragments, world, liars, witnesses, tries=6):
