@@ -78,6 +78,13 @@ def refused(tmp_path, capsys):
     return check
 
 
+@pytest.fixture
+def quick_page(monkeypatch):
+    """Results are saved with an empty page, which takes most of the time."""
+    page = '<meta name="generator" content="jigsaw-crl test"><p>'
+    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: page)
+
+
 # Tests that share processes and depend on their order. They wait more than they compute, so that
 # they start first and another worker has the processor meanwhile.
 FIRST = "tests/federated/test_live.py"

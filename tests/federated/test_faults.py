@@ -61,10 +61,8 @@ def state(settings):
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Without the page, and with one search for the next client: they take most of the time."""
-    page = '<meta name="generator" content="jigsaw-crl test"><p>'
-    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: page)
+def quick(monkeypatch, quick_page):
+    """With one search for the next client: it takes most of the time."""
     search, known = results.next_client, {}
 
     def next_client(order, *given, **options):

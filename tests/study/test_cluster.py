@@ -150,14 +150,7 @@ def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
 
 
 def test_what_a_cluster_cannot_do_is_refused(folder, refused, tmp_path):
-    asked = [
-        "moments",
-        str(folder),
-        "--cluster",
-        "tcp://127.0.0.1:1",
-        "-o",
-        str(tmp_path / "m.npz"),
-    ]
+    asked = ["moments", folder, "--cluster", "tcp://127.0.0.1:1", "-o", tmp_path / "m.npz"]
     refused([*asked, "--trim", "0.1"], "--trim looks at all rows", "Drop --trim or --cluster")
     with pytest.raises(InputError, match="a cluster reduces a folder of Parquet files"):
         read_with_findings(sorted(folder.iterdir())[0], ignore=["day"], cluster="tcp://127.0.0.1:1")
