@@ -22,7 +22,6 @@ def lab(
     yes: Iterable[Pair] = (),
     no: Iterable[Pair] = (),
     one_of: Iterable[tuple[Iterable[str], str]] = (),
-    spouses: Iterable[Pair] | None = None,
 ) -> Fragment:
     """A client that states exactly these pairs; labels of its open pairs share a district."""
     position = {label: i for i, label in enumerate(labels)}
@@ -39,11 +38,7 @@ def lab(
         together.elements,
         together,
         together.elements,
-        statements=Statements(
-            said,
-            tuple((frozenset(c), d) for c, d in one_of),
-            None if spouses is None else frozenset(frozenset(s) for s in spouses),
-        ),
+        statements=Statements(said, tuple((frozenset(c), d) for c, d in one_of)),
     )
 
 

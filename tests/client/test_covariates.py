@@ -1,9 +1,8 @@
 """The linear part of covariates is taken off the moments of every regime."""
 
-import importlib
 from pathlib import Path
-from types import ModuleType
 
+import covariates as worlds
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,13 +12,6 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.study import merge_clients, write_moments
 
 N = {"control": 400, "pump": 300, "valve": 200}
-
-
-@pytest.fixture
-def worlds(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The benchmark as a module."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    return importlib.import_module("covariates")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +84,7 @@ def test_a_covariate_that_is_no_number_or_never_changes_is_refused(
         assert said in capsys.readouterr().err
 
 
-def test_latents_are_read_without_the_covariate(worlds: ModuleType) -> None:
+def test_latents_are_read_without_the_covariate() -> None:
     world = worlds.covariate_world(1)
     client = worlds.clients(world, 2_000, 1, "off", season=0.5)[0]
     fragment = jc.recover_fragment(client)

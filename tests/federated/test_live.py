@@ -13,11 +13,11 @@ import socket
 import ssl
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import psutil
 import pytest
+import round_faults
 
 import jigsaw_crl as jc
 from jigsaw_crl.federated.settings import RoundOptions
@@ -290,13 +290,6 @@ def test_a_stolen_kit_that_is_connected_is_cut_off_by_renew_and_does_not_come_ba
         again.close()
 
 
-@pytest.fixture(scope="module")
-def faults():
-    """The benchmark of faults as a module."""
-    sys.path.append(str(HERE.parents[1] / "benchmarks"))
-    return import_module("round_faults")
-
-
 def test_a_round_goes_on_without_the_person_who_started_it(live):
     live.hold("client-1").touch()
     submitter = live.submit("cut-off")
@@ -311,8 +304,8 @@ def test_a_round_goes_on_without_the_person_who_started_it(live):
     )
 
 
-def test_a_round_whose_process_is_killed_ends_and_can_be_run_again(live, faults):
-    found = faults.fault(live, "killed", "coordinator's round", "asked")
+def test_a_round_whose_process_is_killed_ends_and_can_be_run_again(live):
+    found = round_faults.fault(live, "killed", "coordinator's round", "asked")
     assert (found["exit"], found["result"]) == (2, False)
     assert "ended before the round did" in found["said"]
     assert found["again"] == 0
