@@ -96,11 +96,9 @@ def test_rows_know_their_batches_by_name_or_number_one_by_one_or_together():
     assert client.batches == ("0", "1", "2")
     assert client.n_samples == dict.fromkeys(rows, 600)
     assert client.control.n == 598
-    doses = {k: [v[:300], v[300:]] for k, v in rows.items() if k != "control"}
-    named = {"control": days, **{k: [days[:300], "late"] for k in doses}}
-    client = jc.Client.from_samples(
-        "lab", observational=rows["control"], interventions=doses, batch=named
-    )
+    doses = {k: v if k == "control" else [v[:300], v[300:]] for k, v in rows.items()}
+    named = {key: [days[:300], "late"] for key in rows} | {"control": days}
+    client = from_rows(doses, batch=named)
     assert client.batches == ("0", "1", "2", "late")
 
 

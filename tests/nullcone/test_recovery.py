@@ -10,6 +10,7 @@ from jigsaw_crl.fragment.fragment import CANNOT_SAY, YES
 from jigsaw_crl.nullcone import Recovery
 from jigsaw_crl.truth.simulate import FAMILIES, INTERVENTIONS, Intervention
 
+from ..study.tables import client_of
 from .readings import relations
 
 
@@ -208,9 +209,7 @@ def test_interventions_on_noise_alone_beside_others_lead_to_no_wrong_no(graph):
         for k in range(3):
             (control, changed), (_, louder) = (w.rows(k, 10_000) for w in (weights, noise))
             regimes = {**louder, chosen: changed[chosen]}
-            clients.append(
-                jc.Client.from_samples(f"s{k}", observational=control, interventions=regimes)
-            )
+            clients.append(client_of({"control": control, **regimes}, f"s{k}"))
         counts = jc.metrics.verdict_counts(weights.order, jc.recover(clients).order)
         assert counts.wrong_no == 0
         said += counts.no

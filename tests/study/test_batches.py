@@ -8,7 +8,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.study import collected
 
-from .tables import assert_same, frame_of, regimes_of, write_frame
+from .tables import assert_same, client_of, frame_of, regimes_of, write_frame
 
 
 def table() -> pd.DataFrame:
@@ -20,12 +20,8 @@ def table() -> pd.DataFrame:
 
 
 def expected() -> jc.Client:
-    frame = table()
-    rows = {k: part.drop(columns=["regime", "plate"]) for k, part in frame.groupby("regime")}
-    batch = {k: part["plate"].to_numpy() for k, part in frame.groupby("regime")}
-    return jc.Client.from_samples(
-        "lab-1", observational=rows.pop("control"), interventions=rows, batch=batch
-    )
+    plates = {k: part["plate"].to_numpy() for k, part in table().groupby("regime")}
+    return client_of(regimes_of(), batch=plates)
 
 
 def assert_same_batches(a: jc.Client, b: jc.Client) -> None:

@@ -61,12 +61,7 @@ def test_merged_clients_have_the_moments_of_all_rows_in_any_order_of_columns(cut
     regimes, names = regimes_of(), [f"x{i + 1}" for i in range(4)]
     whole = client_of(regimes)
     rows = {k: v[cut:][:, order] for k, v in regimes.items()}
-    later = jc.Client.from_samples(
-        "lab-1",
-        observational=rows.pop("control"),
-        interventions=rows,
-        features=[names[i] for i in order],
-    )
+    later = client_of(rows, features=[names[i] for i in order])
     merged = merge_clients(client_of({k: v[:cut] for k, v in regimes.items()}), later)
     assert merged.n_samples == whole.n_samples
     assert merged.features == whole.features

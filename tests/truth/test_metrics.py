@@ -20,6 +20,8 @@ from jigsaw_crl.truth.metrics import (
 )
 from jigsaw_crl.truth.simulate import random_world, setting
 
+from ..baseline.test_global_causal_order import fragment as paper_fragment
+
 
 def exact_fragment(truth, basis=None):
     return Fragment(
@@ -181,9 +183,6 @@ def test_e1_scores_the_best_guess_of_an_assembled_order():
 
 
 def test_e1_of_algorithm_3_scores_every_pair_it_states_also_on_a_cycle():
-    def chain(name: str, a: str, d: str) -> Fragment:
-        blocks = (frozenset(a), frozenset(d))
-        return Fragment(name, "paper", (a, d), blocks, PartialOrder.from_pairs(blocks, [blocks]))
-
-    order = assemble([chain("lab-1", "a", "b"), chain("lab-2", "b", "a")], method="paper")
+    pieces = [paper_fragment(pair, pair, tuple(pair)) for pair in ("ab", "ba")]
+    order = assemble(pieces, method="paper")
     assert global_f1({("a", "b")}, order) == pytest.approx(2 / 3)
