@@ -46,10 +46,9 @@ def test_every_road_gives_the_same_result(study, tmp_path, capsys):
     *first, last = data.clients
     assert_same(jc.recover(first, knowledge=KNOWN).add(last).order, result.order)
 
-    pieces = [jc.save_fragment(jc.recover_fragment(c), tmp_path / f"{c.name}.json") for c in data]
+    pieces = [jc.recover_fragment(client) for client in data]
     assert cli.run(["recover", str(study), "--out", str(tmp_path / "one")]) == 0
-    files = [str(tmp_path / f"{c.name}.json") for c in data]
-    assert len(pieces) == len(files)
+    files = [str(jc.save_fragment(piece, tmp_path / f"{piece.client}.json")) for piece in pieces]
     given = ["--knowledge", str(study / "study.toml")]
     assert cli.run(["assemble", *files, *given, "--out", str(tmp_path / "all")]) == 0
     assert cli.run(["assemble", *files[:-1], *given, "--out", str(tmp_path / "part")]) == 0

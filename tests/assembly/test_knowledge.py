@@ -40,10 +40,6 @@ def follows(known: Knowledge, labels: tuple[str, ...]) -> tuple[np.ndarray, np.n
     return above, refuted(above, no)
 
 
-def labelled(fragments) -> set[str]:
-    return {label for piece in fragments for label in piece.labels}
-
-
 @given(labs(), knowledge())
 # No client weighs anything about these labels.
 @example([lab("lab-1", "ac", one_of=[("c", "a")])], Knowledge(ancestor=["a -> c"]))
@@ -63,7 +59,7 @@ def test_it_is_in_the_order_whatever_the_data_say(fragments, known):
 
 @given(true_labs(), knowledge())
 def test_exact_facts_are_those_of_a_client_that_states_the_same(fragments, known):
-    here = sorted(labelled(fragments))
+    here = sorted({label for piece in fragments for label in piece.labels})
     yes, no = known.facts(here)
     pairs = [[(here[a], here[d]) for a, d in np.argwhere(said).tolist()] for said in (yes, no)]
     stated = [*fragments, lab("you", here, yes=pairs[0], no=pairs[1])]

@@ -21,6 +21,7 @@ from jigsaw_crl.result import result as results
 
 from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_child
 from .conftest import SITES, unwritten, with_coordinator
+from .test_gathering import answers
 
 pytestmark = pytest.mark.usefixtures("nvflare")
 
@@ -35,17 +36,6 @@ def run_round(settings, texts, again=False):
     for site, text in texts.items():
         gathering.receive(site, text)
     gathering.finish(1)
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory, fragments):
-    folder = tmp_path_factory.mktemp("sites")
-    found = {}
-    for piece in fragments:
-        path = folder / f"{piece.client}.json"
-        path.write_text(piece.to_json())
-        found[piece.client] = make_answer(SiteSettings(fragment=path), piece.client, "first")
-    return found
 
 
 def with_results(settings, folder: Path):
@@ -78,8 +68,9 @@ def quick(monkeypatch, quick_page):
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 def test_a_round_that_fails_at_any_write_can_be_run_again_with_the_same_result(
-    kill, settings, texts, tmp_path
+    kill, settings, sites, tmp_path
 ):
+    texts = answers(sites)
     # Once in this process, so that the others have everything loaded and compiled.
     clean = with_results(settings, tmp_path / "clean")
     run_round(clean, texts)

@@ -44,12 +44,10 @@ def certificate(path):
     return x509.load_pem_x509_certificate(path.read_bytes())
 
 
-def is_issued_by_the_authority(folder, kit):
-    root = certificate(folder / "kits" / "lab-1" / "startup" / "rootCA.pem")
-    certificate(kit / "startup" / "client.crt").verify_directly_issued_by(root)
-    return (kit / "startup" / "rootCA.pem").read_bytes() == (
-        folder / "kits" / "lab-1" / "startup" / "rootCA.pem"
-    ).read_bytes()
+def is_issued_by_the_authority(folder, kit, base="client"):
+    root = folder / "kits" / "lab-2" / "startup" / "rootCA.pem"
+    certificate(kit / "startup" / f"{base}.crt").verify_directly_issued_by(certificate(root))
+    return (kit / "startup" / "rootCA.pem").read_bytes() == root.read_bytes()
 
 
 def modes(folder):
@@ -125,8 +123,7 @@ def test_a_renewed_participant_has_a_new_key_and_its_old_settings(name, folder):
     assert (kit / "startup" / f"{base}.key").read_bytes() != before
     assert {p: p.read_bytes() for p in local} == local
     assert sorted(p.name for p in (kit / "startup").iterdir()) == config
-    root = certificate(folder / "kits" / "lab-2" / "startup" / "rootCA.pem")
-    certificate(kit / "startup" / f"{base}.crt").verify_directly_issued_by(root)
+    assert is_issued_by_the_authority(folder, kit, base)
 
 
 def test_a_revoked_site_is_neither_listed_nor_admitted_and_cannot_come_back(folder):

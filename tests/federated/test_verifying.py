@@ -37,12 +37,11 @@ def made(original, tmp_path):
     return shutil.copytree(original, tmp_path / "federation")
 
 
-def verify(folder, capsys, *, log=True, keys=True, more=()):
+def verify(folder, capsys, *, log=True, keys=True):
     words = ["verify", str(folder / "result"), "--json"]
     words += ["--keys", str(folder / "site-keys.toml")] if keys else []
     words += ["--fragment", str(folder / "client-1.signed.json")]
     words += ["--log", str(folder / "site-keys.log.jsonl")] if log else []
-    words += more
     capsys.readouterr()
     code = cli.run(words)
     document = json.loads(capsys.readouterr().out)
