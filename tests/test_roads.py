@@ -42,8 +42,6 @@ def assert_same_result(one: jc.Result, other: jc.Result) -> None:
 
 
 # -- the roads ------------------------------------------------------------------------------------
-
-
 def added(fragments: list[jc.Fragment], seed: int) -> jc.Result:
     """One site first, the others one by one in another order."""
     order = np.random.default_rng(seed).permutation(len(fragments)).tolist()
@@ -77,8 +75,6 @@ def by_round(fragments: list[jc.Fragment], root) -> jc.Result:
 
 
 # -- the studies ----------------------------------------------------------------------------------
-
-
 def clean():
     return jc.simulate.random_world(8, 5, 0.5, 11).clients(2_000)
 

@@ -12,15 +12,7 @@ from jigsaw_crl.assembly.dissent import Falls
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior.model import cover_shares
 from jigsaw_crl.assembly.suspicions import find_copies
-from jigsaw_crl.assembly.verdict import (
-    LEAST_AGAINST,
-    LEAST_FOR,
-    NO,
-    OPEN,
-    YES,
-    Why,
-    implied,
-)
+from jigsaw_crl.assembly.verdict import LEAST_AGAINST, LEAST_FOR, NO, OPEN, YES, Why, implied
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR

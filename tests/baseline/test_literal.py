@@ -8,14 +8,7 @@ import jigsaw_crl as jc
 from jigsaw_crl import baseline
 from jigsaw_crl.baseline import literal
 
-from .clients import (
-    SEEDS,
-    assert_blocks_are_true,
-    clear_client,
-    literally,
-    mixed_by,
-    with_regimes,
-)
+from .clients import SEEDS, assert_blocks_are_true, clear_client, literally, mixed_by, with_regimes
 
 
 @given(SEEDS)
@@ -44,9 +37,6 @@ def test_line_9_of_algorithm_1_keeps_a_part_of_an_ancestor_that_a_misses():
     np.testing.assert_allclose(ours.basis[a] @ ours.basis[c], 0.0, atol=1e-12)
 
 
-# -- the printed rules ----------------------------------------------------------------------------
-
-
 def test_the_ratio_is_of_singular_values_not_of_their_squares():
     assert literal.rho(np.diag([3.0, 2.0, 1.0]), 1) == pytest.approx(0.5)
     assert literal.rho(np.zeros((3, 3)), 1) == 1.0
@@ -65,9 +55,6 @@ def test_algorithm_2_fs_accepts_a_set_at_the_threshold():
     Theta = {0: np.zeros((2, 2)), "a": np.diag([1.0, 1.0]), "b": np.diag([3.0, 1.0])}
     assert ("b",) in literal.id_block_causal_order_fs(Theta, 0.25)[0]
     assert literal.id_block_causal_order_fs(Theta, 0.25 - 1e-9)[0] == [("a", "b")]
-
-
-# -- clients outside the paper --------------------------------------------------------------------
 
 
 def test_two_labels_with_one_target_stop_the_loop_that_would_not_end():

@@ -102,9 +102,6 @@ def test_a_remedy_that_is_asked_for_helps(departure, asked, measured):
     assert helped.counts.decided >= plain.counts.decided - 0.02
 
 
-# -- records and page -----------------------------------------------------------------------------
-
-
 def record(cell, number, E1, findings):
     counts = {"pairs": 6, "ancestors": 3, "yes": 2, "wrong_yes": 0, "no": 3, "wrong_no": 0}
     return {

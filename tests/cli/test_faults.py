@@ -20,14 +20,7 @@ from jigsaw_crl.cli.worlds import write_table
 from jigsaw_crl.federated.keys import read_private_key
 from jigsaw_crl.result.folder import COMPLETE
 
-from ..result.test_faults import (
-    DONE,
-    KILLED,
-    REFUSED,
-    SURVIVED,
-    fault_at,
-    run_child,
-)
+from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_child
 
 # No command has so many steps.
 MOST_STEPS = 400

@@ -242,12 +242,12 @@ def _run_cell(source: str, names: dict[str, Any], number: int, where: str) -> li
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():
         outputs.append(
-            {"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())}
+            {"name": "stdout", "output_type": "stream", "text": printed.getvalue().splitlines(True)}
         )
     if value is not None:
-        data = {"text/plain": _lines(repr(value))}
+        data = {"text/plain": repr(value).splitlines(True)}
         if hasattr(value, "_repr_html_"):
-            data["text/html"] = _lines(value._repr_html_())
+            data["text/html"] = value._repr_html_().splitlines(True)
         outputs.append(
             {
                 "data": data,
@@ -257,10 +257,6 @@ def _run_cell(source: str, names: dict[str, Any], number: int, where: str) -> li
             }
         )
     return outputs
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)
 
 
 def _rewrite(path: Path) -> None:

@@ -139,8 +139,6 @@ def test_show_prints_every_number_that_is_written(words, tmp_path, capsys):
 
 
 # -- what a fragment says about single rows --------------------------------------------------------
-
-
 def lab(control, regimes, scale=1.0):
     return jc.Client.from_samples(
         "lab",

@@ -100,8 +100,6 @@ def test_a_round_that_fails_at_any_write_can_be_run_again_with_the_same_result(
 
 
 # -- files ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 def test_a_signed_result_that_fails_at_any_write_can_be_made_again(

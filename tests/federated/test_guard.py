@@ -124,8 +124,6 @@ def passes(guard, who, **changes):
 
 
 # -- who is listened to ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "forged",
     [
@@ -285,8 +283,6 @@ def test_after_a_restart_sites_need_not_log_in_and_old_log_ins_do_not_count(
 
 
 # -- who may start rounds -------------------------------------------------------------------------
-
-
 def asks(guard, what, sender, **options):
     """The error with which the coordinator refuses a round; "" if it begins, or tells its state."""
     from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
@@ -354,8 +350,6 @@ def test_a_round_whose_process_was_killed_is_ended_with_the_reason_and_a_whole_o
 
 
 # -- what sites say -------------------------------------------------------------------------------
-
-
 def answered(guard, replies, process=None, **options):
     """What the coordinator hears of each site, and after how many seconds."""
 

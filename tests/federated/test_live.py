@@ -80,8 +80,6 @@ def pairs(folder: Path) -> set[tuple[str, str]]:
 
 
 # -- who may connect ----------------------------------------------------------------------------
-
-
 def first_words(live, certificate: Path | None, key: Path | None) -> bytes:
     """What the coordinator sends to a client with this certificate; empty if it hangs up."""
     context = ssl.create_default_context(cafile=live.kits / ADMIN / "startup" / "rootCA.pem")
@@ -158,8 +156,6 @@ def test_a_round_cannot_be_started_without_the_certificate_of_the_admin(kind, li
 
 
 # -- sites that misbehave -----------------------------------------------------------------------
-
-
 def test_no_site_can_veto_a_round_and_what_is_far_above_the_limit_is_not_decoded(live):
     """client-1 never answers, client-2 sends more than is taken in, and client-4 is not listed.
 
@@ -339,8 +335,6 @@ def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused
 
 
 # -- a coordinator that dies, and one that turns hostile ----------------------------------------
-
-
 def test_after_a_coordinator_was_killed_the_round_can_be_run_again(live, attacker):
     live.hold("client-3").touch()
     process = live.submit("broken", min_sites=3)

@@ -55,8 +55,6 @@ def modes(folder):
 
 
 # -- what kits allow ------------------------------------------------------------------------------
-
-
 def test_kits_load_our_class_alone_and_nothing_that_runs_a_job(made):
     for kit, component in ((made.sites["lab-1"], SITE), (made.coordinator, GUARD)):
         resources = read_local(kit, "resources.json")
@@ -96,8 +94,6 @@ def test_sites_without_distinct_plain_names_are_refused(sites, says, tmp_path, m
 
 
 # -- members --------------------------------------------------------------------------------------
-
-
 def test_a_new_site_gets_a_hardened_kit_and_is_listed(folder):
     before = {p: p.read_bytes() for p in (folder / "kits" / "lab-1").rglob("*") if p.is_file()}
     kit = add_site(folder, "lab-9")
@@ -253,8 +249,6 @@ def test_another_folder_is_refused_in_one_line(tmp_path, capsys):
 
 
 # -- certificates that expire, and kits that were changed -----------------------------------------
-
-
 @pytest.mark.parametrize(("file", "whose"), [("client.crt", "its"), ("rootCA.pem", "authority's")])
 def test_a_certificate_is_warned_of_for_60_days_and_then_refused(file, whose, folder):
     kit = folder / "kits" / "lab-1"

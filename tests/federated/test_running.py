@@ -28,9 +28,6 @@ def test_options_that_are_none_are_refused(wrong):
         RoundOptions.from_document({"round_name": "first", **wrong})
 
 
-# -- the end of a round, as the submitter sees it -------------------------------------------------
-
-
 def record(*states, failure=None):
     sites = {f"lab-{i}": Standing(state=state, why="why") for i, state in enumerate(states)}
     times = {"started_at": "2026-01-01", "ended_at": "2026-01-02"}

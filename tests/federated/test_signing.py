@@ -103,9 +103,6 @@ def test_a_signed_text_in_another_spelling_is_refused(text, public_keys):
     assert open_signed(text, public_keys, "first").site == ONE
 
 
-# -- keys -----------------------------------------------------------------------------------------
-
-
 def test_only_the_owner_can_read_a_private_key_and_it_is_not_overwritten(tmp_path, capsys):
     path = tmp_path / "lab.key"
     assert cli.run(["federate", "keygen", "lab", "-o", str(path)]) == 0

@@ -94,8 +94,6 @@ def test_a_damaged_archive_is_refused(save, tmp_path, refused):
 
 
 # -- moments files ------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def moments(tmp_path: Path) -> Path:
     client = jc.Client.from_samples(
@@ -163,8 +161,6 @@ def test_a_malformed_moments_file_is_refused(case, moments, tmp_path, refused):
 
 
 # -- AnnData ------------------------------------------------------------------------------------
-
-
 def test_another_file_called_h5ad_is_refused(tmp_path, refused):
     path = tmp_path / "lab-1.h5ad"
     path.write_text("regime,x\n")

@@ -178,8 +178,6 @@ def test_shapes_of_batches_are_compared_with_the_header_before_they_are_read(
 
 
 # -- wide tables ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
     names = [f"ENSG{i:011d}.1" for i in range(20_000)]

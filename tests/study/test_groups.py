@@ -38,9 +38,6 @@ def factors(client: jc.Client) -> list[tuple[float, float]]:
     return [(m.counted.mean, m.counted.covariance) for _, m in client.named_regimes]
 
 
-# -- what the rows count for ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("each", "regimes", "means", "covariances"),
     [
@@ -64,9 +61,6 @@ def test_groups_that_do_not_differ_cost_nothing(each):
         client = client_of(alike(0.0, each, seed=seed), group="subject")
         assert factors(client) == [(1.0, 1.0)] * 4
         assert client.control.n == client.control.rows == 6_000
-
-
-# -- findings -------------------------------------------------------------------------------------
 
 
 def test_the_finding_says_that_rows_of_a_group_are_alike():

@@ -106,9 +106,6 @@ def test_sparse_rows_of_anndata_stay_sparse(tmp_path, regimes, monkeypatch):
     np.testing.assert_allclose(said["sparse"], said["dense"], atol=0.03)
 
 
-# -- moments files ---------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
     first, second = frame[::2], frame[1::2]
