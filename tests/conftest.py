@@ -1,6 +1,7 @@
 """How tests are shared out between workers, and that a slow machine or disk fails none of them."""
 
 import os
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +52,13 @@ def no_wait_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", checked)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_are_heard():
+    """A shell lets what it starts in the background ignore them, with all that this starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
