@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +135,34 @@ def test_design_says_when_there_is_nothing_left_to_settle(tmp_path, capsys):
     assert capsys.readouterr().out == "Nothing is undetermined: no further client is needed.\n"
 
 
+def test_design_takes_what_cannot_be_had_and_what_it_costs(tmp_path, capsys):
+    world = jc.simulate.setting("A", 0)
+    result = jc.recover([world.client(0), world.client(4)])
+    result.save(tmp_path / "out")
+    asked = ["design", str(tmp_path / "out"), "--cannot", "z1", "--cost", "z2=5"]
+    assert cli.run([*asked, "--json"]) == 0
+    found = jc.next_client(result.order, cost={"z2": 5.0}, cannot=["z1"])
+    assert json.loads(capsys.readouterr().out)["labels"] == list(found.labels)
+    assert "z1" not in found.labels
+    assert cli.run(asked) == 0
+    assert "per unit of cost" in capsys.readouterr().out
+
+
+def test_a_terminal_shows_how_far_a_loop_is_and_the_time_that_remains(capsys, monkeypatch):
+    from jigsaw_crl.base.terminal import counted, working
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with working("assembling"):
+        for step in counted(range(30), 30):
+            time.sleep(0.02 if step else 0.2)
+    told = capsys.readouterr().err
+    assert "assembling" in told
+    assert "30/30" in told
+    # The time that has passed, and the time that remains.
+    assert len(re.findall(r"0:00:\d\d", told.rpartition("30/30")[2])) == 2
+
+
 def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
     from jigsaw_crl.cli.output import Table, emit
 
@@ -155,10 +184,8 @@ def test_the_same_finding_about_several_clients_is_one_line(capsys):
 
 
 def test_a_page_that_is_written_again_says_the_same_but_for_the_sensors(study, folder, tmp_path):
-    again, sensors = (
-        tmp_path / "again.html",
-        re.compile(r'<section id="sensors".*?</section>\n', re.S),
-    )
+    again = tmp_path / "again.html"
+    sensors = re.compile(r'<section id="sensors".*?</section>\n', re.DOTALL)
     assert cli.run(["report", str(folder), "-o", str(again)]) == 0
     before, after = (folder / "report.html").read_text(), again.read_text()
     # What sensors carry is known where the rows were read, and is not kept.
