@@ -12,15 +12,7 @@ from jigsaw_crl.assembly.dissent import Falls
 from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior.model import cover_shares
 from jigsaw_crl.assembly.suspicions import find_copies
-from jigsaw_crl.assembly.verdict import (
-    LEAST_AGAINST,
-    LEAST_FOR,
-    NO,
-    OPEN,
-    YES,
-    Why,
-    implied,
-)
+from jigsaw_crl.assembly.verdict import LEAST_AGAINST, LEAST_FOR, NO, OPEN, YES, Why, implied
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR
@@ -47,10 +39,7 @@ def honest(fragments):
 
 
 def with_factors(fragment, ancestor):
-    b = fragment.bayes
-    return replace(
-        fragment, bayes=BayesFactors(b.scales, ancestor, b.district, b.lean, b.single, b.settled)
-    )
+    return replace(fragment, bayes=replace(fragment.bayes, ancestor=ancestor))
 
 
 def lie(fragment, kind, rng):
@@ -119,8 +108,8 @@ def test_no_group_smaller_than_its_witnesses_changes_a_verdict(honest):
     decided = table.verdict != OPEN
     np.fill_diagonal(decided, False)
     assert (least <= truth)[decided].all()
-    # .84 to .87 with three seeds of this world; in eight others of its size .65 to .89.
-    assert (least == truth)[decided].mean() > 0.8
+    # In eight other worlds of its size .65 to .89, with a spread of .08: three of these below .78.
+    assert (least == truth)[decided].mean() > 0.54
 
 
 def greedy(fragments, world, liars, witnesses, tries=6):
@@ -140,17 +129,15 @@ def greedy(fragments, world, liars, witnesses, tries=6):
                 ancestor[place] = -1000.0 if (a, d) in true else 1000.0
             told[k] = with_factors(piece, ancestor)
         order = jc.assemble(told, witnesses=witnesses)
-        found = len(false(order, world))
+        found = wrong(order, world)
         if found > most:
             best, most = order, found
     return best
 
 
-def false(order, world):
-    """Verdicts that are not so."""
-    true = world.order.pairs()
-    wrong_no = {x for x in true if order.verdict(*x) is jc.Verdict.NOT_ANCESTOR}
-    return (order.pairs() - true) | wrong_no
+def wrong(order, world):
+    counts = jc.metrics.verdict_counts(world.order, order)
+    return counts.wrong_yes + counts.wrong_no
 
 
 @pytest.mark.slow
@@ -159,9 +146,9 @@ def test_a_verdict_with_more_witnesses_than_liars_is_that_of_the_others(fragment
     """The theorem of SECURITY.md, against liars that search for what the code lets pass."""
     liars = range(count)
     # Four liars turn verdicts if nothing is asked for; one alone does not here.
-    assert bool(false(greedy(fragments, world, liars, None), world)) == (count > 1)
+    assert bool(wrong(greedy(fragments, world, liars, None), world)) == (count > 1)
     order = greedy(fragments, world, liars, count + 1)
-    assert not false(order, world)
+    assert not wrong(order, world)
     falls = Falls(order.said, order.probabilities, order.table.evidence, order.verdicts)
     for group in combinations(range(len(fragments)), count):
         gone, _ = falls.without(group)

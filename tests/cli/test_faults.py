@@ -21,15 +21,7 @@ from jigsaw_crl.federated.keys import generate_key, read_private_key
 from jigsaw_crl.federated.signing import open_unverified
 from jigsaw_crl.result.folder import COMPLETE
 
-from ..result.test_faults import (
-    DONE,
-    KILLED,
-    PAGE,
-    REFUSED,
-    SURVIVED,
-    fault_at,
-    run_child,
-)
+from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_child
 
 # No command has so many steps.
 MOST_STEPS = 400
@@ -110,11 +102,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def quick_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: PAGE)
-
-
 def content(root: Path, without: Path) -> dict[str, bytes]:
     """The files of a folder, but for one of them or a folder of them, and for hidden ones."""
     files = {p.relative_to(root): p for p in root.rglob("*") if p.is_file()}
@@ -126,6 +113,7 @@ def content(root: Path, without: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_page")
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_that_fails_at_any_write_spoils_nothing_and_can_be_run_again(

@@ -176,7 +176,6 @@ def test_bad_data_is_refused_with_its_client_regime_and_remedy(build, regime, sa
     assert (error.client, error.regime) == ("lab-1", regime)
     assert "client 'lab-1', regime " in str(error)
     assert error.remedy.endswith(".")
-    assert "\n" not in str(error)
 
 
 BAD_SHAPE = [
@@ -208,7 +207,6 @@ def test_inconsistent_arguments_are_refused(build, says):
         build()
     assert caught.value.client == "lab-1"
     assert caught.value.remedy.endswith(".")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 3])

@@ -62,8 +62,6 @@ def test_a_round_that_has_a_result_is_closed_unless_it_is_asked_for_again(settin
 
 
 # -- no site can end or hold up a round -----------------------------------------------------------
-
-
 def with_labels(site, labels):
     """An answer with a fragment of these labels, without evidence."""
     blocks = tuple(frozenset([x]) for x in labels)

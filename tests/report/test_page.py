@@ -23,13 +23,7 @@ from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import decided_across_clients, describe, likely_right
 from jigsaw_crl.result.result import Result
 
-from .studies import (
-    HOSTILE,
-    assembled,
-    chain_fragment,
-    contested_result,
-    weighing_fragment,
-)
+from .studies import HOSTILE, assembled, chain_fragment, contested_result, weighing_fragment
 
 
 class Reader(HTMLParser):

@@ -8,14 +8,7 @@ import pytest
 
 import jigsaw_crl as jc
 
-from .tables import (
-    assert_same,
-    client_of,
-    frame_of,
-    read_with_findings,
-    regimes_of,
-    write_table,
-)
+from .tables import assert_same, client_of, frame_of, read_with_findings, regimes_of, write_table
 
 
 def _with_extra(extra) -> pd.DataFrame:

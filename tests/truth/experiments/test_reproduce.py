@@ -95,9 +95,6 @@ def test_a_killed_worker_raises_an_input_error():
         reproduce._results(_end_process, [(1,), (2,)], 2, "test")
 
 
-# -- pages ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
