@@ -8,24 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jigsaw_crl import InputError, assemble, next_client
+from jigsaw_crl import InputError, assemble, next_client, recover
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.views import View
 from jigsaw_crl.truth.simulate.world import World
 
-from .perfect import perfect_fragment
+from .clients import perfect
 from .strategies import labs
 
 
 def start(seed: int) -> tuple[World, object]:
     world = random_world(16, 4, 0.6, seed=seed)
-    return world, assemble([perfect_fragment(world.truth(k)) for k in range(4)])
+    return world, assemble(perfect(world))
 
 
 def observe(world: World, labels, name: str):
     nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
     view = View(name, nodes, np.eye(len(nodes)))
-    return perfect_fragment(replace(world, views=(view,)).truth(0))
+    (fragment,) = perfect(replace(world, views=(view,)))
+    return fragment
 
 
 @pytest.mark.slow
@@ -78,7 +79,7 @@ def test_two_labels_are_enough_if_two_roots_are_open():
     effects[2, 0] = effects[2, 1] = 1.0
     names, sites = ["pump", "valve", "flow", "tank"], [[0, 2, 3], [1, 2, 3]]
     world = world_from_graph(effects, sites, None, names=names)
-    order = assemble([perfect_fragment(world.truth(k)) for k in range(2)])
+    order = assemble(perfect(world))
     assert order.undetermined() == {("pump", "valve"), ("valve", "pump")}
     found = next_client(order)
     assert found.labels == ("pump", "valve")
@@ -116,3 +117,12 @@ def test_labels_that_cannot_be_had_or_cost_too_much_are_not_proposed():
         next_client(order, cannot=["nobody"])
     with pytest.raises(InputError, match="fewer than two labels"):
         next_client(order, cannot=order.labels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_label_more_brings_no_more_for_its_cost(seed):
+    order = recover(random_world(10, 4, 0.6, seed=seed).clients(500)).order
+    for cost in ({}, {order.labels[seed]: 3.0}):
+        shares = re.findall(r"([\d.]+) per", next_client(order, cost=cost).reason)
+        assert shares
+        assert float(shares[0]) >= max(map(float, shares))

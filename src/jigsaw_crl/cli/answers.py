@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.terminal import note, working
+from jigsaw_crl.base.terminal import Table, note, working
 from jigsaw_crl.base.text import chance, few, pluralise, signed
 from jigsaw_crl.cli.options import Answers, command
-from jigsaw_crl.cli.output import Table, records
+from jigsaw_crl.cli.output import records
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.difference import Answer
@@ -165,7 +165,7 @@ def design(
     told = [
         found.kinds,
         f"labels: {', '.join(found.labels)}",
-        f"why so many: {found.reason}",
+        f"why this many: {found.reason}",
         f"such a client {found.expects}",
     ]
     yield document, told, [settled] if lines else "", found.more_rows

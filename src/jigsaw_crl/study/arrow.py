@@ -52,7 +52,7 @@ def chunks_of(table: Table, batches: Iterable[Any], *, decimal: str = "") -> Ite
             what = f"the file cannot be read ({text[:200]})"
             remedy = "Write it again; it may be truncated or of another format."
             if "straddling object" in text:
-                what = "a line is longer than the first ones let expect"
+                what = "a line is much longer than those at the beginning of the file"
                 remedy = "Check that every quote is closed, and that there is one row per line."
             raise reading.fail(what, remedy) from None
 
@@ -262,10 +262,8 @@ def _column(own: Any, name: str, reading: Reading) -> tuple[Any, str]:
         return found, _held(found.type)
     what = ""
     if any(isinstance(v, complex) for v in values):
-        what, remedy = (
-            "complex",
-            "Store the real and the imaginary part as two columns, or drop it.",
-        )
+        what = "complex"
+        remedy = "Store the real and the imaginary part as two columns, or drop it."
         reading.note(f"the column {name!r} holds complex numbers", remedy)
     elif not any(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         what = "of no single type"
