@@ -118,6 +118,32 @@ def test_a_label_on_the_wrong_side_of_several_others_comes_to_the_right_one():
         assert matrix[:6, 6].all()
 
 
+def test_chains_find_one_long_chain_of_labels():
+    # 0 → 1 → … → 99. A fifth of the pairs is seen by nobody, and one answer in fifty is wrong.
+    p, rng = 100, np.random.default_rng(1)
+    true = np.triu(np.ones((p, p), dtype=bool), 1)
+    log_factor = np.where(true ^ (rng.random((p, p)) < 0.02), 4.0, -4.0)
+    log_factor[rng.random((p, p)) < 0.2] = 0.0
+    chains = Chains.at([np.zeros((p, p), dtype=bool)] * 4, plain(log_factor), rng)
+    chains.grow(8)
+    chains.walk(10)
+    for matrix in chains.matrices():
+        assert (matrix != true).mean() < 0.015
+
+
+def test_bridges_are_proposed_where_what_they_add_is_worth_something():
+    # 0, 1 → 2 and 3 → 4, 5 hold. Nobody saw 2 and 3 together; the other pairs between speak for it.
+    log_factor = np.full((6, 6), -9.0)
+    log_factor[:2, 2] = log_factor[3, 4:] = 9.0
+    log_factor[:3, 3:] = 3.0
+    log_factor[2, 3] = log_factor[5, 0] = 0.0
+    start = log_factor > 8.0
+    chain = Chains.at([start], plain(log_factor), np.random.default_rng(0))
+    proposed = set(chain.active.tolist())
+    assert 2 * 6 + 3 in proposed
+    assert 5 * 6 + 0 not in proposed
+
+
 def test_pairs_that_one_chain_decides_and_another_does_not_are_set_aside():
     means = np.zeros((2, 2, 3, 3))
     means[:, :, [0, 0, 1], [1, 2, 2]] = [[0.99, 0.5, 0.02], [0.8, 0.55, 0.2]]
