@@ -19,7 +19,7 @@ from .clients import lab
 
 def exact_marginals(weights: Weights) -> np.ndarray:
     orders = all_orders(len(weights))
-    scores = np.array([weights.score(o) for o in orders])
+    scores = np.array([weights.scores(o) for o in orders])
     weight = np.exp(scores - scores.max())
     return np.tensordot(weight / weight.sum(), orders, axes=1)
 
@@ -78,7 +78,7 @@ def test_a_chain_stays_an_order_and_keeps_its_score_up_to_date(p):
         for same in (unpack(chain.down[0], p).T, counts[0], unpack(orders[0, 0], p)):
             np.testing.assert_array_equal(same, matrix)
         assert trace[0, -1] == chain.score[0]
-        assert chain.score[0] == pytest.approx(weights.score(matrix), abs=1e-6)
+        assert chain.score[0] == pytest.approx(weights.scores(matrix), abs=1e-6)
 
 
 @pytest.mark.parametrize(("seed", "leave"), [(0, 0), (1, 0), (2, 5), (3, 12)])
@@ -98,7 +98,7 @@ def test_labels_that_move_alone_sample_the_enumerated_posterior(monkeypatch):
     chain.active = chain.active[:0]
     _, (counts,), _ = chain.walk(60_000)
     np.testing.assert_allclose(counts / 60_000, exact_marginals(weights), atol=0.02)
-    assert chain.score[0] == pytest.approx(weights.score(chain.matrices()[0]), abs=1e-6)
+    assert chain.score[0] == pytest.approx(weights.scores(chain.matrices()[0]), abs=1e-6)
 
 
 def test_a_label_on_the_wrong_side_of_several_others_comes_to_the_right_one():
@@ -181,7 +181,7 @@ def test_orders_agree_with_what_is_certain(p):
     orders = [
         o for o in all_orders(4) if o[0, 1] and not o[2, 3] and not o[3, 0] and o[:2, 3].any()
     ]
-    scores = np.array([plain(np.zeros((4, 4))).score(o) for o in orders])
+    scores = np.array([plain(np.zeros((4, 4))).scores(o) for o in orders])
     exact = np.tensordot(np.exp(scores) / np.exp(scores).sum(), orders, axes=1)
     found, mean = runs[0], np.mean([run.probability for run in runs], axis=0)
     np.testing.assert_allclose(mean[:4, :4], exact, atol=0.03)

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior.search import FEW, all_orders, all_scores
+from jigsaw_crl.assembly.posterior.search import FEW, all_orders
 from jigsaw_crl.assembly.posterior.walk import FACT, Chains, OneOf, Weights, is_open
 from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
@@ -230,7 +230,7 @@ def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None
     """All orders, weighed."""
     orders = all_orders(len(weights))
     for last in (False, True):
-        scores = all_scores(weights)
+        scores = weights.scores(orders)
         share = np.exp(scores - scores.max())
         share /= share.sum()
         # Rounding takes no probability beyond one.

@@ -39,8 +39,7 @@ ONE = np.uint64(1)
 # rows or columns fits one word.
 LARGEST_BRIDGE, LONGEST_SIDE = 1024, 64
 # Kinds of places by a label, of which a label has the first by itself: without others.
-BESIDE, BELOW, ABOVE, BELOW_ALL, ABOVE_ALL = range(5)
-KINDS = 5
+BESIDE, BELOW, ABOVE, BELOW_ALL, ABOVE_ALL, KINDS = range(6)
 # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
 THRESHOLDS = (np.inf, 8.0, 3.0, 1.0)
 # Moves are inlined, because passing an array to a compiled function counts a reference, which is

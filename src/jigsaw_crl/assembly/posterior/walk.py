@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import cover_matrix
+from jigsaw_crl.base.order import boolean_product, cover_matrix
 from jigsaw_crl.base.terminal import counted
 
 __all__ = ["FACT", "KNOWN", "Chains", "OneOf", "Weights", "Words", "is_open"]
@@ -34,8 +34,6 @@ FACT = 200.0
 KNOWN = 1e6
 # Open pairs have a probability in (MOVES, 1 − MOVES).
 MOVES = 0.02
-# Of up to ALONE labels a walk takes less time than handing it to a second thread.
-ALONE = 16
 # Of 1,000 labels, 19 in 20 of the flips that are accepted are of pairs that cost less: one in nine.
 COSTLY = 3.0
 # Flips that a sweep proposes for every label: one for each of its pairs, up to this many.
@@ -85,11 +83,12 @@ class Weights:
             total += ~orders[..., list(names), d].any(axis=-1)
         return total
 
-    def score(self, matrix: BoolArray) -> float:
-        """Worth of one order."""
-        pairs = float(self.implied[matrix].sum() + self.cover[cover_matrix(matrix)].sum())
-        certain = FACT * float(self.broken(matrix))
-        return pairs + float(self.ancestry[matrix.any(axis=0)].sum()) - certain
+    def scores(self, orders: BoolArray) -> FloatArray:
+        """Worth of each order of shape (..., p, p)."""
+        covers = orders & ~boolean_product(orders, orders)
+        pairs = np.where(orders, self.implied, 0.0) + np.where(covers, self.cover, 0.0)
+        labels = orders.any(axis=-2) @ self.ancestry
+        return np.asarray(pairs.sum(axis=(-2, -1)) + labels - FACT * self.broken(orders))
 
 
 @dataclass(eq=False)
@@ -128,7 +127,7 @@ class Chains:
 
         random = list(rng.integers(0, 2**63, size=(len(orders), 1), dtype=np.uint64))
         up, down = [pack(order) for order in orders], [pack(order.T) for order in orders]
-        chains = cls(weights, up, down, random, [weights.score(order) for order in orders])
+        chains = cls(weights, up, down, random, weights.scores(np.array(orders)).tolist())
         chains.propose(np.mean(orders, axis=0))
         return chains
 
@@ -203,6 +202,6 @@ class Chains:
             moves = self.random[k], self.score[k], active, likely, flips, moved
             return float(metropolis(*order, *moves, counts[k], orders[k], trace[k]))
 
-        with ThreadPoolExecutor(max_workers=2 if p > ALONE else 1) as pool:
+        with ThreadPoolExecutor(max_workers=2) as pool:
             self.score = list(counted(pool.map(run, range(n)), n))
         return trace, counts, orders
