@@ -38,8 +38,8 @@ MOVES = 0.02
 COSTLY = 3.0
 # Flips that a sweep proposes for every label: one for each of its pairs, up to this many.
 MOST_FLIPS = 128
-# A sweep moves one label, and another one for every so many.
-MOVED = 16
+# A sweep moves two labels, and another one for every so many.
+MOVED = 64
 
 
 def is_open(mean: FloatArray) -> BoolArray:
@@ -193,7 +193,7 @@ class Chains:
         likely = np.flatnonzero((w.implied > -COSTLY) & ~np.eye(p, dtype=bool))
         said = pack(named), np.array([d for _, d in w.one_of], dtype=np.int64)
 
-        active, flips, moved = self.active, self.flips, 1 + p // MOVED
+        active, flips, moved = self.active, self.flips, 2 + p // MOVED
         if grow:
             active, flips, moved = active[:0], 0, p
 
