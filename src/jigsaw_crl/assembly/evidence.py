@@ -134,10 +134,6 @@ class Evidence:
     missed: Missed
 
     @classmethod
-    def of(cls, panel: Panel, use: Use) -> Evidence:
-        return cls.heard(panel, use).without_single_directions()
-
-    @classmethod
     def heard(cls, panel: Panel, use: Use) -> Evidence:
         """All that the clients say; used to compare the clients with each other.
 
