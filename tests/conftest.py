@@ -1,6 +1,7 @@
 """How tests are shared out between workers, and that a slow machine or disk fails none of them."""
 
 import os
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +52,45 @@ def no_wait_for_the_disk():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", checked)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_are_heard():
+    """A shell lets what it starts in the background ignore them, with all that this starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def refused(tmp_path, capsys):
+    """Run a command that must refuse its input and write nothing; the one line it says."""
+    from jigsaw_crl.cli.app import run
+
+    def files():
+        return {p: p.read_bytes() if p.is_file() else b"" for p in tmp_path.rglob("*")}
+
+    def check(arguments, *says):
+        before = files()
+        code = run([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        assert code == 2, f"exit {code}: {err}"
+        assert out == ""
+        assert err.endswith("\n")
+        assert len(err.splitlines()) == 1, err
+        assert "Traceback" not in err
+        for word in says:
+            assert word.casefold() in err.casefold(), f"{word!r} is not in: {err}"
+        assert files() == before
+        return err
+
+    return check
+
+
+@pytest.fixture
+def quick_page(monkeypatch):
+    """Results are saved with an empty page, which takes most of the time."""
+    page = '<meta name="generator" content="jigsaw-crl test"><p>'
+    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: page)
 
 
 # Tests that share processes and depend on their order. They wait more than they compute, so that

@@ -12,7 +12,6 @@ from jigsaw_crl.assembly import check_certificate, explanation
 from jigsaw_crl.assembly import conclusion as road
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.round import Gathering
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
@@ -43,8 +42,6 @@ def assert_same_result(one: jc.Result, other: jc.Result) -> None:
 
 
 # -- the roads ------------------------------------------------------------------------------------
-
-
 def added(fragments: list[jc.Fragment], seed: int) -> jc.Result:
     """One site first, the others one by one in another order."""
     order = np.random.default_rng(seed).permutation(len(fragments)).tolist()
@@ -78,8 +75,6 @@ def by_round(fragments: list[jc.Fragment], root) -> jc.Result:
 
 
 # -- the studies ----------------------------------------------------------------------------------
-
-
 def clean():
     return jc.simulate.random_world(8, 5, 0.5, 11).clients(2_000)
 
@@ -115,8 +110,7 @@ def copied(fragments):
 
 def lying(fragments):
     b = fragments[0].bayes
-    lie = BayesFactors(b.scales, -b.ancestor, b.district, b.lean, b.single, b.settled)
-    return [replace(fragments[0], bayes=lie), *fragments[1:]]
+    return [replace(fragments[0], bayes=replace(b, ancestor=-b.ancestor)), *fragments[1:]]
 
 
 @pytest.mark.parametrize(

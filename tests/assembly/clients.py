@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from jigsaw_crl import Fragment, PartialOrder
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, RankOne, Statements
+from jigsaw_crl.nullcone import Recovery
 from jigsaw_crl.truth.simulate import World, random_world
-
-from .perfect import perfect_fragment
 
 Pair = tuple[str, str]
 
@@ -23,7 +22,6 @@ def lab(
     yes: Iterable[Pair] = (),
     no: Iterable[Pair] = (),
     one_of: Iterable[tuple[Iterable[str], str]] = (),
-    spouses: Iterable[Pair] | None = None,
 ) -> Fragment:
     """A client that states exactly these pairs; labels of its open pairs share a district."""
     position = {label: i for i, label in enumerate(labels)}
@@ -40,11 +38,7 @@ def lab(
         together.elements,
         together,
         together.elements,
-        statements=Statements(
-            said,
-            tuple((frozenset(c), d) for c, d in one_of),
-            None if spouses is None else frozenset(frozenset(s) for s in spouses),
-        ),
+        statements=Statements(said, tuple((frozenset(c), d) for c, d in one_of)),
     )
 
 
@@ -73,7 +67,8 @@ def weighs(
 
 
 def perfect(world: World) -> list[Fragment]:
-    return [perfect_fragment(world.truth(k)) for k in range(world.n_clients)]
+    """What exact moments tell: `tests/nullcone` shows that all of it is true."""
+    return [Recovery.of(client).fragment() for client in world.clients()]
 
 
 def small_world(seed: int, n_latent: int = 12, n_clients: int = 4) -> World:
@@ -103,8 +98,3 @@ def weighed(fragment: Fragment, rate: float) -> Fragment:
 def noisy(world: World, rate: float, seed: int = 0) -> list[Fragment]:
     rng = np.random.default_rng(seed)
     return [weighed(flipped(f, rate, rng), rate) for f in perfect(world)]
-
-
-def false_statements(verdicts: np.ndarray, truth: np.ndarray) -> int:
-    off = ~np.eye(len(truth), dtype=bool)
-    return int((off & (((verdicts == YES) & ~truth) | ((verdicts == NO) & truth))).sum())

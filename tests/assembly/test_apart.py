@@ -8,10 +8,9 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects, sites_apart
-from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.truth.simulate import Intervention
 
-from .test_effects import used
+from .test_effects import told, used
 
 SEEDS = (760_001, 760_002)
 
@@ -29,10 +28,9 @@ def studies():
 
 
 def lie(fragment, kind, rng):
-    hard, p = fragment.hard, len(fragment.labels)
-    value, error = hard.total.value, hard.total.error
+    value, error = fragment.hard.total.value, fragment.hard.total.error
     if kind == "permuted":
-        order = rng.permutation(p)
+        order = rng.permutation(len(value))
         value, error = value[order][:, order], error[order][:, order]
     elif kind == "inverted":
         value = -value
@@ -44,8 +42,7 @@ def lie(fragment, kind, rng):
         value, error = value + 0.2 * rng.choice([-1.0, 1.0], value.shape), error / 100
     else:
         value = value + 4.0 * error
-    total = Sizes(value, error)
-    return replace(fragment, hard=Effects(hard.hard, hard.moved, total, hard.applied))
+    return told(fragment, value, error)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -62,12 +59,12 @@ def test_honest_sites_are_not_set_aside(studies, seed):
 def test_a_fifth_of_liars_moves_no_effect_without_a_note(studies, seed, kind):
     fragments, rng = studies[seed], np.random.default_rng(seed)
     bad = set(rng.choice(len(fragments), 2, replace=False).tolist())
-    told = [lie(f, kind, rng) if k in bad else f for k, f in enumerate(fragments)]
+    sent = [lie(f, kind, rng) if k in bad else f for k, f in enumerate(fragments)]
     liars = {fragments[k].client for k in bad}
     honest = pool_effects(*used(fragments))
-    pooled = pool_effects(*used(told))
+    pooled = pool_effects(*used(sent))
     doubted = labels_not_hard(pooled)
-    panel, use = used(told)
+    panel, use = used(sent)
     after = pool_effects(panel, replace(use, soft=frozenset(doubted)))
     known = honest.known & ~np.eye(len(honest.labels), dtype=bool)
     # Pairs that only liars have cannot stay.
@@ -97,9 +94,9 @@ def test_sites_that_all_differ_and_two_sites_blame_nobody():
 
 def test_a_result_names_the_site_whose_effects_stand_apart(studies):
     fragments = studies[SEEDS[0]]
-    told = [
+    sent = [
         lie(f, "shifted", np.random.default_rng(0)) if k == 2 else f
         for k, f in enumerate(fragments)
     ]
-    found = [f.client for f in conclude(told).findings if f.check == "effects-apart"]
+    found = [f.client for f in conclude(sent).findings if f.check == "effects-apart"]
     assert found == [fragments[2].client]

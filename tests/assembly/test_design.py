@@ -13,19 +13,20 @@ from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.views import View
 from jigsaw_crl.truth.simulate.world import World
 
-from .perfect import perfect_fragment
+from .clients import perfect
 from .strategies import labs
 
 
 def start(seed: int) -> tuple[World, object]:
     world = random_world(16, 4, 0.6, seed=seed)
-    return world, assemble([perfect_fragment(world.truth(k)) for k in range(4)])
+    return world, assemble(perfect(world))
 
 
 def observe(world: World, labels, name: str):
     nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
     view = View(name, nodes, np.eye(len(nodes)))
-    return perfect_fragment(replace(world, views=(view,)).truth(0))
+    (fragment,) = perfect(replace(world, views=(view,)))
+    return fragment
 
 
 @pytest.mark.slow
@@ -78,7 +79,7 @@ def test_two_labels_are_enough_if_two_roots_are_open():
     effects[2, 0] = effects[2, 1] = 1.0
     names, sites = ["pump", "valve", "flow", "tank"], [[0, 2, 3], [1, 2, 3]]
     world = world_from_graph(effects, sites, None, names=names)
-    order = assemble([perfect_fragment(world.truth(k)) for k in range(2)])
+    order = assemble(perfect(world))
     assert order.undetermined() == {("pump", "valve"), ("valve", "pump")}
     found = next_client(order)
     assert found.labels == ("pump", "valve")

@@ -11,7 +11,7 @@ from jigsaw_crl import assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.assembly.panel import Use, read_fragments
-from jigsaw_crl.evidence.effects import Effects, Sizes
+from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.truth.simulate import Intervention
 
 
@@ -39,7 +39,8 @@ def test_pooled_effects_are_close_to_the_truth(world, result):
     error = (np.abs(effects.estimate) - np.abs(total))[off]
     assert np.sqrt(np.mean(error**2)) < 0.03
     inside = np.abs(error) < 1.96 * effects.error[off]
-    assert inside.mean() > 0.9
+    # 95 % of them, less four standard errors of so many pairs.
+    assert inside.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / inside.size)
     frame = result.effects
     assert (frame.total[frame.verdict == "not ancestor"] == 0).all()
     assert (frame.sites >= 1).all()
@@ -57,9 +58,8 @@ def test_every_direct_edge_that_is_stated_is_there(world, result):
 
 def told(fragment, value, error=None):
     """The fragment with other sizes of total effects."""
-    hard = fragment.hard
-    sizes = Sizes(value, hard.total.error if error is None else error)
-    return replace(fragment, hard=Effects(hard.hard, hard.moved, sizes, hard.applied))
+    total = Sizes(value, fragment.hard.total.error if error is None else error)
+    return replace(fragment, hard=replace(fragment.hard, total=total))
 
 
 def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named(world, result):
@@ -146,7 +146,7 @@ def test_the_error_of_a_direct_effect_covers_what_may_pass_through_others():
     result = jc.recover(world.clients(10_000), interventions="hard")
     edge, effects = result.graph.edges["a", "c"], world.effects(tuple("abcd"))
     assert edge["through"] == "b"
-    assert abs(edge["weight"] - effects.direct[0, 2]) < 2 * edge["standard_error"]
+    assert abs(edge["weight"] - effects.direct[0, 2]) < 4 * edge["standard_error"]
     assert edge["low"] == pytest.approx(edge["weight"] - 1.96 * edge["standard_error"], abs=1e-3)
 
 

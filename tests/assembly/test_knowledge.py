@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, Knowledge, Verdict, assemble, next_client
@@ -40,11 +40,9 @@ def follows(known: Knowledge, labels: tuple[str, ...]) -> tuple[np.ndarray, np.n
     return above, refuted(above, no)
 
 
-def labelled(fragments) -> set[str]:
-    return {label for piece in fragments for label in piece.labels}
-
-
 @given(labs(), knowledge())
+# No client weighs anything about these labels.
+@example([lab("lab-1", "ac", one_of=[("c", "a")])], Knowledge(ancestor=["a -> c"]))
 def test_it_is_in_the_order_whatever_the_data_say(fragments, known):
     order = conclude(fragments, options=Options(knowledge=known)).order
     yes, no = follows(known, order.labels)
@@ -61,7 +59,7 @@ def test_it_is_in_the_order_whatever_the_data_say(fragments, known):
 
 @given(true_labs(), knowledge())
 def test_exact_facts_are_those_of_a_client_that_states_the_same(fragments, known):
-    here = sorted(labelled(fragments))
+    here = sorted({label for piece in fragments for label in piece.labels})
     yes, no = known.facts(here)
     pairs = [[(here[a], here[d]) for a, d in np.argwhere(said).tolist()] for said in (yes, no)]
     stated = [*fragments, lab("you", here, yes=pairs[0], no=pairs[1])]

@@ -32,18 +32,6 @@ def test_small_studies_do_not_load_the_compiler(tmp_path):
     run(code, tmp_path)
 
 
-@pytest.mark.slow
-def test_nothing_is_compiled_but_the_sampler(tmp_path):
-    code = (
-        "import jigsaw_crl as jc\n"
-        "clients = jc.simulate.random_world(20, 8, 1.0, seed=100).clients(1_000)\n"
-        "jc.recover(clients)\n"
-    )
-    run(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
-    compiled_ones = {path.name.split("-")[0] for path in (tmp_path / "cache").rglob("*.nbc")}
-    assert compiled_ones == {"moves.metropolis"}
-
-
 def run(code, folder, **environment):
     source = str(Path(jigsaw_crl.__file__).parents[1])
     done = subprocess.run(

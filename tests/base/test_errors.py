@@ -13,6 +13,7 @@ places = st.fixed_dictionaries(
 
 @given(st.text(), st.text(), places)
 def test_every_message_is_one_line(what, remedy, place):
+    """So that no other test of an error need look for a second one."""
     text = str(InputError(what, remedy, **place))
     assert len(text.splitlines()) <= 1
 

@@ -3,14 +3,12 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import locked
-
-from ..fragment.examples import assert_one_line
-from .held import held_elsewhere
 
 # Holds the lock, starts a process that lives as long as its input, and ends or is killed by it.
 OWNER = """
@@ -32,15 +30,17 @@ with locked(Path(sys.argv[1])):
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_a_second_run_is_refused_with_a_clear_line(tmp_path, kind):
     path = tmp_path if kind == "folder" else tmp_path / "log.jsonl"
-    with (
-        held_elsewhere(path),
-        pytest.raises(InputError, match="the record is in use by another run") as caught,
-        locked(path, "the record", patience=0.1),
-    ):
-        pass
-    assert_one_line(caught.value)
-    with locked(path, "the record"):
-        pass
+
+    def second():
+        with locked(path, "the record", patience=0.1):
+            pass
+
+    with ThreadPoolExecutor(1) as other:
+        with locked(path, "the record"):
+            error = other.submit(second).exception()
+        assert isinstance(error, InputError)
+        assert "the record is in use by another run" in str(error)
+        other.submit(second).result()
     assert os.listdir(tmp_path) == []
 
 

@@ -44,19 +44,6 @@ def sampled_client(seed, n, most=8):
     return small_world(seed, most).client(0, n_samples=n, seed=seed)
 
 
-def changed_client(client, change=lambda c: c, rename=lambda x: x, labels=None, name=None):
-    """The client with every second moment changed, and its labels renamed and reordered."""
-    return jc.Client.from_covariances(
-        name or client.name,
-        observational=change(client.control_second_moment),
-        interventions={
-            rename(x): [change(c) for c in client.second_moments(x)]
-            for x in (labels or client.labels)
-        },
-        n_samples=client.control.n,
-    )
-
-
 def with_regimes(client, moments):
     """The client with the second moments of some labels replaced, under the name lab-1."""
     return jc.Client.from_covariances(
@@ -81,7 +68,12 @@ def block_rq(truth, H):
 def mixed_by(client, truth, G):
     """The client with the mixing G in place of its own."""
     T = G @ np.linalg.pinv(truth.mixing)
-    return changed_client(client, lambda c: T @ c @ T.T)
+    return jc.Client.from_covariances(
+        client.name,
+        observational=T @ client.control_second_moment @ T.T,
+        interventions={x: T @ client.second_moments(x)[0] @ T.T for x in client.labels},
+        n_samples=client.control.n,
+    )
 
 
 def precisions(client):

@@ -40,14 +40,3 @@ def test_pairs_equal_those_of_the_literal_algorithm(seed):
     ours = baseline.assemble_pairs(given_fragments)
     assert ours.pairs == {(j, i) for i, j in literally if i != j}
     assert bool(ours.cyclic) == any(i == j for i, j in literally)
-
-
-def test_such_a_relation_occurs_in_a_world_where_it_is_false_between_the_nodes():
-    A = [[0, 0, 0, 0, 0], [0.8, 0, 0, 0, -0.9], [0, 0, 0, 0, 0.7], [0, 0, -0.8, 0, 0], [0] * 5]
-    names = ["w", "v2", "v1", "u", "hidden"]
-    world = jc.simulate.world_from_graph(A, [["w", "v2", "v1", "u"]], None, 0, names=names)
-    found = baseline.recover_fragment(world.client(0))
-    assert set(found.blocks) == {frozenset({"w"}), frozenset({"v1", "v2"}), frozenset({"u"})}
-    assert found.is_block_ancestor("w", "u")
-    assert not world.order.is_ancestor("w", "u")
-    assert baseline.assemble_pairs([found]).pairs == frozenset()

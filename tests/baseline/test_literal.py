@@ -8,22 +8,16 @@ import jigsaw_crl as jc
 from jigsaw_crl import baseline
 from jigsaw_crl.baseline import literal
 
-from .clients import (
-    SEEDS,
-    assert_blocks_are_true,
-    clear_client,
-    literally,
-    mixed_by,
-    with_regimes,
-)
+from .clients import SEEDS, assert_blocks_are_true, clear_client, literally, mixed_by, with_regimes
 
 
 @given(SEEDS)
-def test_theorem_1_holds_for_exact_moments_of_random_clients(seed):
+def test_theorem_1_and_corollary_1_hold_for_exact_moments_of_random_clients(seed):
     client, truth = clear_client(seed)
     fragment = literally(client)
     assert_blocks_are_true(fragment, truth)
     assert jc.metrics.subspace_error([truth], [fragment]) < 1e-10
+    assert jc.metrics.support_leakage(truth, fragment) == 0.0
 
 
 def test_line_9_of_algorithm_1_keeps_a_part_of_an_ancestor_that_a_misses():
@@ -41,9 +35,6 @@ def test_line_9_of_algorithm_1_keeps_a_part_of_an_ancestor_that_a_misses():
     a, c = (client.labels.index(x) for x in "ac")
     np.testing.assert_allclose(abs(printed.basis[a] @ printed.basis[c]), 0.6 / 1.36**0.5)
     np.testing.assert_allclose(ours.basis[a] @ ours.basis[c], 0.0, atol=1e-12)
-
-
-# -- the printed rules ----------------------------------------------------------------------------
 
 
 def test_the_ratio_is_of_singular_values_not_of_their_squares():
@@ -64,9 +55,6 @@ def test_algorithm_2_fs_accepts_a_set_at_the_threshold():
     Theta = {0: np.zeros((2, 2)), "a": np.diag([1.0, 1.0]), "b": np.diag([3.0, 1.0])}
     assert ("b",) in literal.id_block_causal_order_fs(Theta, 0.25)[0]
     assert literal.id_block_causal_order_fs(Theta, 0.25 - 1e-9)[0] == [("a", "b")]
-
-
-# -- clients outside the paper --------------------------------------------------------------------
 
 
 def test_two_labels_with_one_target_stop_the_loop_that_would_not_end():

@@ -1,4 +1,4 @@
-"""What the paper states and proves, each under its number (Theorem 1 is in `test_literal`)."""
+"""What the paper states and proves, each under its number (the others are in `test_literal`)."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from jigsaw_crl.baseline import literal
 from jigsaw_crl.truth.simulate import SEM, Change, World
 from jigsaw_crl.truth.simulate.sampling import Regime
 
-from .clients import SEEDS, clear_client, literally, precisions, small_world
+from .clients import SEEDS, literally, precisions, small_world
 
 
 def client_and_truth(seed: int):
@@ -153,10 +153,3 @@ def test_theorem_2_needs_its_assumption():
     assert not covered(world)
     order = jc.recover(world.clients(), method="paper").order
     assert order.pairs() < world.order.pairs()
-
-
-@given(SEEDS)
-def test_corollary_1_recovered_latents_mix_with_those_of_ancestor_blocks_alone(seed):
-    client, truth = clear_client(seed)
-    fragment = literally(client)
-    assert jc.metrics.support_leakage(truth, fragment) == 0.0

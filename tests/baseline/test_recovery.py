@@ -51,8 +51,6 @@ def test_random_worlds_are_recovered_exactly_with_blocks_of_more_than_ten_labels
 
 
 # -- samples --------------------------------------------------------------------------------------
-
-
 def test_a_million_rows_recover_most_of_setting_a():
     scores = []
     for seed in range(5):
@@ -70,8 +68,6 @@ def test_a_million_rows_recover_most_of_setting_a():
 
 
 # -- clients that violate the assumptions ---------------------------------------------------------
-
-
 def test_an_intervention_without_effect_and_two_labels_with_one_target_are_reported():
     client = jc.simulate.world_from_graph(np.zeros((3, 3)), [range(3)], None, 0).client(0)
     a, b, _ = client.labels
@@ -99,8 +95,6 @@ def test_latents_without_an_intervention_are_reported(n):
 
 
 # -- the budget -----------------------------------------------------------------------------------
-
-
 def test_when_the_budget_runs_out_the_fragment_says_so_and_keeps_what_was_found():
     client = jc.simulate.random_world(16, 1, 0.8, 2).client(0, n_samples=10**6)
     whole = baseline.recover_fragment(client)
@@ -123,8 +117,6 @@ def test_when_the_budget_runs_out_the_fragment_says_so_and_keeps_what_was_found(
 
 
 # -- options --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("tau", [0.0, 1.0, -0.1, float("nan"), float("inf"), "0.05", True])
 @pytest.mark.parametrize("n", [None, 1000])
 def test_a_threshold_outside_zero_to_one_is_refused(tau, n):

@@ -34,8 +34,6 @@ def best_by_trial(M, r, tau):
 
 
 # -- whole clients --------------------------------------------------------------------------------
-
-
 @given(SEEDS)
 def test_exact_moments_give_the_blocks_and_row_spaces_of_the_literal_algorithm(seed):
     client, _ = clear_client(seed)
@@ -60,8 +58,6 @@ def test_a_regime_without_variance_in_a_needed_direction_is_refused():
 
 
 # -- one set --------------------------------------------------------------------------------------
-
-
 @given(SEEDS, st.integers(2, 8), st.sampled_from([1e-12, 0.02, 0.1, 0.3, 0.6]))
 def test_pruning_does_not_change_the_best_of_sets_of_very_different_sizes(seed, m, tau):
     rng = np.random.default_rng(seed)
@@ -84,8 +80,6 @@ def test_of_two_sets_that_differ_below_the_root_of_rounding_the_tight_one_is_tak
 
 
 # -- the budget -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("budget", [0, -5, 1.5, True, None, "many"])
 def test_a_budget_that_is_no_positive_whole_number_is_refused(budget):
     with pytest.raises(jc.InputError, match=r"client 'client-1': budget is .* at least 1"):

@@ -1,7 +1,5 @@
 """Every departure in a small study: it is named, or the answer is as good as without it."""
 
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import robustness
 
 from jigsaw_crl.truth.simulate import DEPARTURES as KINDS
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "robustness.py"
+PAGE = Path(__file__).parents[2] / "docs" / "robustness.md"
 SMALL = {"n": 4_000, "latent": 8, "clients": 8}
 WORLDS = (100, 101)
 # Single worlds spread by a tenth around the E1 of the same worlds without a departure.
@@ -104,9 +102,6 @@ def test_a_remedy_that_is_asked_for_helps(departure, asked, measured):
     assert helped.counts.decided >= plain.counts.decided - 0.02
 
 
-# -- records and page -----------------------------------------------------------------------------
-
-
 def record(cell, number, E1, findings):
     counts = {"pairs": 6, "ancestors": 3, "yes": 2, "wrong_yes": 0, "no": 3, "wrong_no": 0}
     return {
@@ -128,19 +123,6 @@ def test_findings_that_name_the_departure_are_counted_apart():
     assert robustness.raised(record({}, 0, 1.0, {}), ("copies",)) == (0, 0)
 
 
-@pytest.mark.slow
-def test_a_run_prints_a_row_a_cell_and_resumes(tmp_path):
-    out = tmp_path / "worlds.jsonl"
-    command = [sys.executable, str(SCRIPT), "--departure", "missing=0.5", "--n", "200"]
-    command += ["--worlds", "1", "--out", str(out)]
-    first, again = (
-        subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(2)
-    )
-    assert first == again
-    assert "| `missing` | 0.5 | " in first
-    assert len(out.read_text().splitlines()) == 1
-
-
 def test_the_page_says_what_the_records_say():
     named = {"warning dependent-rows": 2}
     cells = {"departure": ""}, {"departure": "autocorrelation=0.8"}
@@ -151,5 +133,5 @@ def test_the_page_says_what_the_records_say():
 
 
 def test_the_page_describes_every_departure():
-    page = (SCRIPT.parents[1] / "docs" / "robustness.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     assert all(f"- `{name}`: {kind.what}\n" in page for name, kind in KINDS.items())

@@ -8,14 +8,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.cli.output import emit, findings_table
+from jigsaw_crl.cli.output import emit
+from jigsaw_crl.report.lines import findings_table
 
 # Seconds after which a command hangs; nothing waits that long, however busy the machine.
 HANG = 300
@@ -166,7 +165,8 @@ def test_a_terminal_shows_how_far_a_loop_is_and_the_time_that_remains(capsys, mo
 
 
 def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
-    from jigsaw_crl.cli.output import Table, emit
+    from jigsaw_crl.base.terminal import Table
+    from jigsaw_crl.cli.output import emit
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     emit(False, {}, Table("t", ["label"], [("[red]x[/red]",)]))
@@ -185,24 +185,12 @@ def test_the_same_finding_about_several_clients_is_one_line(capsys):
     assert [line[0] for line in lines] == ["error", "info", "info"]
 
 
-def test_check_and_recover_name_one_reason_where_every_sensor_bends(tmp_path, capsys):
-    """No regime acts on two targets, so `check` may not say that every one does."""
-    names = ("a", "b", "c", "d")
-    chain = np.diag([0.9, -1.1, 0.8], k=-1)
-    hard = jc.simulate.Intervention("hard", shift=1.0)
-    world = jc.simulate.world_from_graph(
-        chain, [names], (8,), seed=9, names=names, intervention=hard
-    )
-    control, regimes = world.rows(0, 10_000, seed=0)
-    arms = {"control": control, **regimes}
-    (tmp_path / "study").mkdir()
-    pd.concat(
-        pd.DataFrame(rows + 0.15 * rows**2).add_prefix("x").assign(regime=arm)
-        for arm, rows in arms.items()
-    ).to_csv(tmp_path / "study" / "lab.csv", index=False)
-    assert cli.run(["check", str(tmp_path / "study")]) == 2
-    checked = capsys.readouterr()
-    assert "moves more than one latent" not in checked.out
-    assert "the sensors are not linear, since every regime of this client looks so" in checked.out
-    assert cli.run(["recover", str(tmp_path / "study")]) == 2
-    assert capsys.readouterr().err == checked.err
+def test_a_page_that_is_written_again_says_the_same_but_for_the_sensors(study, folder, tmp_path):
+    again = tmp_path / "again.html"
+    sensors = re.compile(r'<section id="sensors".*?</section>\n', re.DOTALL)
+    assert cli.run(["report", str(folder), "-o", str(again)]) == 0
+    before, after = (folder / "report.html").read_text(), again.read_text()
+    # What sensors carry is known where the rows were read, and is not kept.
+    assert sensors.search(before)
+    assert "Not known here: it stays where the rows are read" in after
+    assert sensors.sub("", after).split() == sensors.sub("", before).split()

@@ -17,18 +17,11 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.worlds import write_table
-from jigsaw_crl.federated.keys import read_private_key
+from jigsaw_crl.federated.keys import generate_key, read_private_key
+from jigsaw_crl.federated.signing import open_unverified
 from jigsaw_crl.result.folder import COMPLETE
 
-from ..result.test_faults import (
-    DONE,
-    KILLED,
-    PAGE,
-    REFUSED,
-    SURVIVED,
-    fault_at,
-    run_child,
-)
+from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_child
 
 # No command has so many steps.
 MOST_STEPS = 400
@@ -74,6 +67,11 @@ CASES = {
         True,
     ),
     "fragment": Case("fragment HERE/lab.npz -o HERE/f.json", "f.json", jc.read_fragment),
+    "fragment --sign": Case(
+        "fragment HERE/lab.npz --sign HERE/own.key --study s --round r -o HERE/f.json",
+        "f.json",
+        lambda p: open_unverified(p.read_bytes()),
+    ),
     "recover": Case("recover HERE/tables --out HERE/new", "new", jc.load_result),
     "assemble": Case("assemble HERE/a.json --out HERE/new", "new", jc.load_result),
     "assemble --into": Case(
@@ -96,16 +94,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_table({"control": control, **regimes}, folder / name, "csv")
     client = jc.read_client(folder / "tables" / "lab.csv")
     jc.study.write_moments(client, folder / "lab.npz")
+    generate_key("lab", folder / "own.key")
     pieces = [jc.recover_fragment(world.client(k)) for k in range(2)]
     for piece, name in zip(pieces, "ab", strict=True):
         jc.save_fragment(piece, folder / f"{name}.json")
     jc.Result({pieces[0].client: pieces[0]}, jc.assemble(pieces[:1])).save(folder / "result")
     return folder
-
-
-@pytest.fixture(autouse=True)
-def quick_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: PAGE)
 
 
 def content(root: Path, without: Path) -> dict[str, bytes]:
@@ -119,6 +113,7 @@ def content(root: Path, without: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_page")
 @pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_command_that_fails_at_any_write_spoils_nothing_and_can_be_run_again(

@@ -19,11 +19,6 @@ from jigsaw_crl.federated.keys import generate_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.signing import Received
 
-from ..base.held import held_elsewhere
-from ..malformed.conftest import refused
-
-__all__ = ["refused"]
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
@@ -102,35 +97,9 @@ def test_a_users_own_file_is_overwritten_with_force_only(case, lab, refused, mon
     assert run(arguments) == 0
 
 
-@pytest.fixture
-def another(lab: Path) -> Path:
-    """A fragment of another client, to be added to the result."""
-    path = lab / "another.fragment.json"
-    path.write_text(jc.recover_fragment(jc.simulate.setting("A", 0).client(1, 2_000)).to_json())
-    return path
-
-
-def test_a_result_that_fragments_are_added_to_is_replaced_and_its_neighbours_stay(
-    lab, another, capsys
-):
-    (lab / "result" / "other.txt").write_text("mine")
-    before = (lab / "result" / "result.json").read_bytes()
-    add = ["assemble", str(another), "--into", str(lab / "result")]
-    assert run(add) == 0, capsys.readouterr().err
-    assert (lab / "result" / "result.json").read_bytes() != before
-    assert len(jc.load_result(lab / "result").fragments) == 2
-    assert (lab / "result" / "other.txt").read_text() == "mine"
-
-
 def test_moments_and_keys_are_their_owners_alone(made):
     for name in ("lab.moments.npz", "k.key"):
         assert stat.S_IMODE(os.stat(made / name).st_mode) == 0o600
-
-
-def test_a_second_writer_of_a_result_folder_gets_a_clear_line(lab, refused):
-    with held_elsewhere(lab / "result"):
-        fragment = lab / "lab.fragment.json"
-        refused(["assemble", fragment, "--out", lab / "result"], "in use by another run")
 
 
 @pytest.mark.slow
@@ -184,7 +153,8 @@ def test_no_escape_sequence_reaches_the_terminal(as_json, lab, capsys):
     assert run(["explain", str(lab / "result"), ESCAPE, "x"]) == 2
     assert run(["explain", str(lab / ESCAPE), "a", "b"]) == 2
     from jigsaw_crl.base.terminal import note
-    from jigsaw_crl.cli.output import emit, findings_table
+    from jigsaw_crl.cli.output import emit
+    from jigsaw_crl.report.lines import findings_table
 
     emit(False, {}, findings_table([finding]))
     note(ESCAPE)

@@ -62,8 +62,8 @@ def test_means_and_errors_are_those_of_generalised_least_squares(table):
     cells = [(j, b) for j in range(len(table)) for b in range(table.shape[1]) if table[j, b]]
     X = np.array([[j == k for k in range(len(table))] for j, _ in cells], dtype=float)
     Z = np.array([[b == k for k in range(table.shape[1])] for _, b in cells], dtype=float)
-    regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
-    m = np.array([next(x.mean for x in regimes[j].batches if x.name == f"b{b}") for j, b in cells])
+    regimes = [m.batches for _, m in client.named_regimes]
+    m = np.array([next(x.mean for x in regimes[j] if x.name == f"b{b}") for j, b in cells])
     S = np.diag([1 / table[j, b] for j, b in cells]) + omega * Z @ Z.T
     covariance = np.linalg.inv(X.T @ np.linalg.solve(S, X))
     best = covariance @ X.T @ np.linalg.solve(S, m)
@@ -96,11 +96,9 @@ def test_rows_know_their_batches_by_name_or_number_one_by_one_or_together():
     assert client.batches == ("0", "1", "2")
     assert client.n_samples == dict.fromkeys(rows, 600)
     assert client.control.n == 598
-    doses = {k: [v[:300], v[300:]] for k, v in rows.items() if k != "control"}
-    named = {"control": days, **{k: [days[:300], "late"] for k in doses}}
-    client = jc.Client.from_samples(
-        "lab", observational=rows["control"], interventions=doses, batch=named
-    )
+    doses = {k: v if k == "control" else [v[:300], v[300:]] for k, v in rows.items()}
+    named = {key: [days[:300], "late"] for key in rows} | {"control": days}
+    client = from_rows(doses, batch=named)
     assert client.batches == ("0", "1", "2", "late")
 
 

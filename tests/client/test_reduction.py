@@ -9,7 +9,8 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.client.reduction import ColumnSketch
 
-from .wide_rows import client_from, probabilities, wide_regimes
+from ..study.tables import client_of
+from .wide_rows import probabilities, wide_regimes
 
 
 def noisy_rows(n: int, m: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +58,7 @@ def test_means_of_cells_do_not_count_however_rows_are_mixed():
 def test_without_noise_the_fragment_is_that_of_all_columns():
     regimes = wide_regimes(60, 2000, latents=8, noise=0.0, seed=1)
     full, reduced = (
-        jc.recover_fragment(client_from(regimes, reduce=reduce)) for reduce in (False, True)
+        jc.recover_fragment(client_of(regimes, reduce=reduce)) for reduce in (False, True)
     )
     assert reduced.blocks == full.blocks
     assert reduced.districts == full.districts
@@ -65,7 +66,7 @@ def test_without_noise_the_fragment_is_that_of_all_columns():
 
 
 def test_the_directions_have_equal_noise_and_are_as_many_as_said():
-    client = client_from(wide_regimes(600, unequal=1.0))
+    client = client_of(wide_regimes(600, unequal=1.0))
     reduction = client.reduction
     assert client.n_latent == reduction.leading == 5
     assert client.n_features == reduction.matrix.shape[1] == 5 + 16
@@ -79,14 +80,14 @@ def test_the_basis_and_the_latents_are_those_of_the_columns():
     regimes = wide_regimes(600, 400)
     names = [f"gene-{i}" for i in range(600)]
     frames = {k: pd.DataFrame(x, columns=names) for k, x in regimes.items()}
-    client = client_from(frames, hard=True)
+    client = client_of(frames, hard=True)
     fragment = jc.recover_fragment(client)
     assert client.columns == fragment.features == tuple(names)
     assert fragment.basis.shape == (5, 600)
     z = fragment.transform(frames["control"])
     assert list(z.columns) == list(fragment.labels)
     np.testing.assert_allclose(z.mean(), 0, atol=1e-10)
-    full = jc.recover_fragment(client_from(frames, hard=True, reduce=False))
+    full = jc.recover_fragment(client_of(frames, hard=True, reduce=False))
     other = full.transform(frames["control"])
     for label in fragment.labels:
         assert abs(np.corrcoef(z[label], other[label])[0, 1]) > 0.95
@@ -98,7 +99,7 @@ def test_the_basis_and_the_latents_are_those_of_the_columns():
 def test_a_refused_label_leaves_the_directions_of_the_others():
     regimes = wide_regimes(600)
     regimes["z2"][7] *= 1e5
-    fragment = jc.recover_fragment(client_from(regimes, n_latent=5))
+    fragment = jc.recover_fragment(client_of(regimes, n_latent=5))
     assert "z2" not in fragment.labels
     assert fragment.basis.shape == (4, 600)
 
@@ -106,20 +107,20 @@ def test_a_refused_label_leaves_the_directions_of_the_others():
 def test_errors_name_the_regime():
     regimes = wide_regimes(600)
     with pytest.raises(jc.InputError, match="'z2': it has 599 features where the control has 600"):
-        client_from({**regimes, "z2": regimes["z2"][:, 1:]})
+        client_of({**regimes, "z2": regimes["z2"][:, 1:]})
     spoilt = regimes["z2"].copy()
     spoilt[3, 4] = np.nan
     with pytest.raises(jc.InputError, match=r"'z2': .*missing or infinite"):
-        client_from({**regimes, "z2": spoilt})
+        client_of({**regimes, "z2": spoilt})
     with pytest.raises(jc.InputError, match='missing="em" needs all columns'):
-        client_from(regimes, missing="em", reduce=True)
-    assert client_from(regimes, missing="em").reduction is None
+        client_of(regimes, missing="em", reduce=True)
+    assert client_of(regimes, missing="em").reduction is None
 
 
 def test_no_matrix_of_all_columns_is_made():
     regimes = wide_regimes(4000, 60, latents=3)
     tracemalloc.start()
-    client_from(regimes)
+    client_of(regimes)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4000**2 * 8 / 4

@@ -67,7 +67,14 @@ def test_with_few_relations_no_sensor_is_named_in_place_of_another():
 
 @pytest.mark.parametrize(
     "departure",
-    ["gain-drift=0.02", "batch-offsets=0.1", "outliers=0.01x10", "t-noise=3", "penetrance=0.5"],
+    [
+        "gain-drift=0.02",
+        "batch-offsets=0.1",
+        "outliers=0.01x10",
+        "t-noise=3",
+        "penetrance=0.5",
+        "nonlinear-sensors=0.25",
+    ],
 )
 def test_other_departures_bend_no_sensor(departure):
     for seed in range(5):

@@ -1,10 +1,11 @@
 """Rows in memory, with groups, trimming and missing values, as a table has them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
+
+from ..study.tables import client_of, frame_of
 
 
 def arrays(seed: int = 0, n: int = 1_200) -> dict[str, np.ndarray]:
@@ -18,24 +19,12 @@ def arrays(seed: int = 0, n: int = 1_200) -> dict[str, np.ndarray]:
     return found
 
 
-def table(regimes: dict[str, np.ndarray], **columns) -> pd.DataFrame:
-    frames = [
-        pd.DataFrame(x, columns=list("vwxyz")).assign(
-            regime=r, **{name: values[r] for name, values in columns.items()}
-        )
-        for r, x in regimes.items()
-    ]
-    return pd.concat(frames, ignore_index=True)
-
-
 def both(regimes: dict[str, np.ndarray], group=None, **asked) -> tuple[jc.Client, jc.Client]:
-    own = {k: v for k, v in regimes.items() if k != "control"}
-    direct = jc.Client.from_samples(
-        "lab", observational=regimes["control"], interventions=own, group=group, **asked
-    )
-    columns = {} if group is None else {"subject": group}
-    named = {} if group is None else {"group": "subject"}
-    return direct, jc.Client.from_table(table(regimes, **columns), name="lab", **named, **asked)
+    direct, frame, named = client_of(regimes, group=group, **asked), frame_of(regimes), {}
+    if group is not None:
+        frame["subject"] = np.concatenate([group[regime] for regime in regimes])
+        named = {"group": "subject"}
+    return direct, jc.Client.from_table(frame, name="lab-1", **named, **asked)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +37,7 @@ def test_rows_and_a_table_give_the_same_client(asked, grouped):
     group = {r: rng.integers(0, 60, len(x)).astype(str) for r, x in regimes.items()}
     direct, read = both(regimes, group if grouped else None, **asked)
     assert direct.n_samples == read.n_samples
-    for a, b in zip(
-        (direct.control, *(m for ms in direct.interventions.values() for m in ms)),
-        (read.control, *(m for ms in read.interventions.values() for m in ms)),
-        strict=True,
-    ):
+    for (_, a), (_, b) in zip(direct.named_regimes, read.named_regimes, strict=True):
         assert a.covariance == pytest.approx(b.covariance, rel=1e-9)
         assert (a.n, a.counted, a.groups) == (b.n, b.counted, b.groups)
 
@@ -60,16 +45,12 @@ def test_rows_and_a_table_give_the_same_client(asked, grouped):
 def test_bad_words_are_refused_in_one_line():
     regimes = arrays()
     for asked, said in (
-        ({"trim": 0.9, "missing": "drop"}, "trim is 0.9"),
         ({"missing": "refuse"}, "values are missing or infinite"),
         ({"group": {"control": "x"}, "missing": "drop"}, "group has no entry for this regime"),
         ({"group": {r: ["x"] for r in regimes}, "missing": "drop"}, "group has shape"),
     ):
-        own = {k: v for k, v in regimes.items() if k != "control"}
         with pytest.raises(jc.InputError, match=said):
-            jc.Client.from_samples(
-                "lab", observational=regimes["control"], interventions=own, **asked
-            )
+            client_of(regimes, **asked)
     empty = {r: np.full((30, 5), np.nan) for r in ("control", "a")}
     with pytest.raises(jc.InputError, match=r"regime 'control': none of its 30 rows is complete"):
         both(empty, missing="drop")

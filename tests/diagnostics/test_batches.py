@@ -7,6 +7,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 
+from ..study.tables import client_of
+
 NAMES = ("batch-wander", "batch-without-control", "batch-offset")
 
 
@@ -51,12 +53,7 @@ def test_means_are_not_used_if_nothing_shows_how_much_batches_differ():
 def test_regimes_that_share_a_batch_without_controls_are_named():
     rng = np.random.default_rng(0)
     rows = {x: rng.normal(size=(300, 3)) * (1 + i) for i, x in enumerate(["control", "a", "b"])}
-    one = jc.Client.from_samples(
-        "lab",
-        observational=rows["control"],
-        interventions={"a": rows["a"], "b": rows["b"]},
-        batch={"control": ["p1"] * 150 + ["p2"] * 150, "a": "p3", "b": "p3"},
-    )
+    one = client_of(rows, batch={"control": ["p1"] * 150 + ["p2"] * 150, "a": "p3", "b": "p3"})
     assert found(one)["batch-without-control"][1].startswith("a, b: some or all rows")
 
 

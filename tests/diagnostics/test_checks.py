@@ -69,9 +69,6 @@ def test_a_copied_regime_is_named_and_left_out_and_the_rest_is_kept(regimes):
     assert set(kept.labels) == set(client.labels) - {two}
 
 
-# -- spectrum and noise -------------------------------------------------------------------------
-
-
 def _noisy(regimes: Rows, share: float, seed: int = 0) -> Rows:
     rng = np.random.default_rng(seed)
     scale = np.sqrt(share * np.mean(np.var(regimes["control"], axis=0)))
@@ -108,9 +105,6 @@ def test_features_in_wildly_different_units_are_mentioned(regimes):
     (said,) = checks(client)["uneven-units"]
     assert said.value > 1e3
     assert repr(client.features[0]) in said.message
-
-
-# -- tails and drift ----------------------------------------------------------------------------
 
 
 def test_heavy_tails_are_named(regimes):

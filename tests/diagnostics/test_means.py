@@ -39,7 +39,7 @@ def test_an_intervention_on_two_nodes_with_shifts_is_named():
     one = jc.simulate.Intervention.named("hard", shift=2)
     two = jc.simulate.Intervention.named("hard", shift=2, off_target=1.0)
     named = 0
-    for seed in range(10):
+    for seed in range(20):
         control, regimes = jc.simulate.random_world(6, 1, 1.0, seed, intervention=one).rows(
             0, 10_000, seed=seed
         )
@@ -50,8 +50,9 @@ def test_an_intervention_on_two_nodes_with_shifts_is_named():
         said = checks(client(control, {**regimes, label: both[label]})).get("several-targets", [])
         assert {f.regime for f in said} <= {label}
         named += bool(said)
-    # A node and one of its parents may move two directions together, as one node does.
-    assert named >= 5
+    # A node and one of its parents may move two directions together, as one node does. Of 30 other
+    # worlds 24 are named; fewer than 10 of 20 then have a chance of 6e-4.
+    assert named >= 10
 
 
 def test_autocorrelated_rows_are_not_called_several_targets():
@@ -78,9 +79,10 @@ def test_autocorrelated_rows_are_not_called_several_targets():
 @pytest.mark.parametrize(("kind", "shift"), [("paper", 0), ("hard", 2)])
 def test_a_control_swapped_with_a_regime_is_named_with_and_without_shifts(kind, shift):
     named = 0
-    for seed in range(10):
+    for seed in range(20):
         control, regimes = rows_of(kind, shift, 6000, seed)
         label = next(iter(regimes))
         said = checks(client(regimes[label], {**regimes, label: control}))
         named += any(repr(label) in f.message for f in said.get("swapped-control", []))
-    assert named >= 6
+    # Of 60 other worlds 48; fewer than 10 of 20 then have a chance of 6e-4.
+    assert named >= 10

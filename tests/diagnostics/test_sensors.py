@@ -116,8 +116,3 @@ def test_a_sensor_that_bends_is_named_and_explains_what_it_looks_like(bend):
     (shared,) = (f for f in jc.recover_fragment(one).findings if f.check == "bent-sensor")
     assert "x3" not in shared.message
     assert shared.message.startswith("a feature breaks")
-
-
-def test_drifting_gains_of_all_sensors_bend_none():
-    for departures in (["gain-drift=0.01"], ["nonlinear-sensors=0.25"]):
-        assert all("bent-sensor" not in found for found in checks_of(departures))

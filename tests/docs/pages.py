@@ -1,7 +1,9 @@
-"""Run the code blocks of a page in order, in an empty folder, and compare their output.
+"""Run the code of a page or notebook in order, in an empty folder, and compare the output.
 
-    python tests/docs/pages.py README.md docs/report.md      # update the output shown in the pages
+    python tests/docs/pages.py README.md docs/report.md docs/notebooks/*.ipynb   # show what it is
 
+- A cell of a notebook is plain Python: what it prints is a stream, and its last expression is shown
+  as text and, if it has a picture of itself (`_repr_html_`), as HTML.
 - A ```python block runs in the namespace of the page. A ```text block directly after it shows its
   output.
 - In a ```console block, lines that start with `$ jigsaw` are commands (`\\` at the end continues a
@@ -12,7 +14,9 @@
   `TOLERANCE`.
 """
 
+import ast
 import io
+import json
 import math
 import os
 import re
@@ -27,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 RUN, SHOWN, FILES = "python", "text", ("toml", "csv")
 # Relative. Sampled probabilities differ slightly between linear algebra libraries; counts do not.
 TOLERANCE = 0.02
@@ -200,10 +205,68 @@ def _aligned(text: str) -> str:
     return "\n".join(out)
 
 
+def run_notebook(path: Path) -> dict[str, Any]:
+    """The notebook with the output of its cells, run in order in the current folder."""
+    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    number = 0
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            number += 1
+            where = f"{path.name}, cell {number}"
+            cell["execution_count"] = number
+            cell["outputs"] = _run_cell("".join(cell["source"]), names, number, where)
+    return notebook
+
+
+def text_of(notebook: dict[str, Any]) -> list[str]:
+    """The text that each code cell shows."""
+    return [
+        "".join(
+            "".join(out["text"] if "text" in out else out["data"]["text/plain"])
+            for out in cell["outputs"]
+        )
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code"
+    ]
+
+
+def _run_cell(source: str, names: dict[str, Any], number: int, where: str) -> list[dict[str, Any]]:
+    tree = ast.parse(source, where)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    printed, value = io.StringIO(), None
+    with redirect_stdout(printed):
+        exec(compile(tree, where, "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), where, "eval"), names)
+    outputs: list[dict[str, Any]] = []
+    if printed.getvalue():
+        outputs.append(
+            {"name": "stdout", "output_type": "stream", "text": printed.getvalue().splitlines(True)}
+        )
+    if value is not None:
+        data = {"text/plain": repr(value).splitlines(True)}
+        if hasattr(value, "_repr_html_"):
+            data["text/html"] = value._repr_html_().splitlines(True)
+        outputs.append(
+            {
+                "data": data,
+                "execution_count": number,
+                "metadata": {},
+                "output_type": "execute_result",
+            }
+        )
+    return outputs
+
+
 def _rewrite(path: Path) -> None:
     """Replace shown output that differs from the printed output."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        outputs = run_page(path)
+        outputs = run_notebook(path) if path.suffix == ".ipynb" else run_page(path)
+    if isinstance(outputs, dict):
+        text = json.dumps(outputs, indent=1, ensure_ascii=False, sort_keys=True)
+        path.write_text(text + "\n", encoding="utf-8")
+        return
     text = path.read_text(encoding="utf-8")
     # From the end, so that the line numbers of earlier blocks stay valid.
     for output in reversed(outputs):

@@ -1,5 +1,6 @@
-"""Every code block of the README and the site runs and prints the output that the page shows."""
+"""Every code block and notebook of the site runs and prints the output that the page shows."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -7,7 +8,16 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from .pages import ROOT, blocks_of, documentation_pages, run_page, same_output
+from .pages import (
+    NOTEBOOKS,
+    ROOT,
+    blocks_of,
+    documentation_pages,
+    run_notebook,
+    run_page,
+    same_output,
+    text_of,
+)
 
 # Languages of blocks that are run, written to files or compared. `sh` blocks hold set-up commands;
 # blocks without a language hold drawings.
@@ -64,6 +74,15 @@ def test_the_code_of_a_page_runs_in_an_empty_folder_and_prints_the_shown_output(
     )
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
+def test_a_notebook_shows_the_output_of_its_cells(notebook: Path, empty_folder: Path) -> None:
+    stored = text_of(json.loads(notebook.read_text(encoding="utf-8")))
+    for number, (shown, printed) in enumerate(
+        zip(stored, text_of(run_notebook(notebook)), strict=True), start=1
+    ):
+        assert same_output(shown, printed), f"cell {number} shows\n{shown}\nand prints\n{printed}"
+
+
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_every_block_has_a_language_that_the_tests_handle(page: Path) -> None:
     for block in blocks_of(page.read_text(encoding="utf-8")):
@@ -99,3 +118,20 @@ def test_commands_that_are_not_run_exist_and_have_the_shown_options(page: Path) 
         known = {option for parameter in command.params for option in parameter.opts}
         used = {word.split("=")[0] for word in rest if word.startswith("-")}
         assert used <= known, f"{where}: there is no {used - known}"
+
+
+ATTACKS = ROOT / "docs" / "attacks.md"
+
+
+def test_every_attack_of_the_list_names_a_test():
+    lines = ATTACKS.read_text(encoding="utf-8").split("## Every process killed")[0].splitlines()
+    attacks = [line for line in lines if line.startswith("- ")]
+    assert len(attacks) > 40
+    assert [line for line in attacks if "`test_" not in line] == []
+
+
+def test_every_test_that_the_page_names_exists():
+    named = set(re.findall(r"`(test_\w+)`", ATTACKS.read_text(encoding="utf-8")))
+    sources = (p.read_text(encoding="utf-8") for p in (ROOT / "tests").rglob("test_*.py"))
+    defined = {name for text in sources for name in re.findall(r"^ *def (test_\w+)\(", text, re.M)}
+    assert named - defined == set()

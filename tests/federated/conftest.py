@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.federated.keys import generate_key, read_key_list
+from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.keys import generate_key, read_key_list, read_private_key
 from jigsaw_crl.federated.kits import init_federation
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
+from jigsaw_crl.federated.signing import sign_fragment
 
 SITES = ("client-1", "client-2", "client-3")
 LABS = ("lab-1", "lab-2")
@@ -46,6 +48,33 @@ def key_folder(tmp_path_factory):
     lines = [generate_key(site, folder / f"{site}.key") for site in SITES]
     (folder / "site-keys.toml").write_text("\n".join([f'study = "{STUDY}"', "[sites]", *lines]))
     return folder
+
+
+def sign(folder, piece, key=None, **options):
+    """A signed file of a fragment beside the keys, for the round `first` if no other is named."""
+    private = read_private_key(folder / f"{key or piece.client}.key")
+    path = folder / f"{piece.client}.signed.json"
+    options = {"study": STUDY, "round_name": "first"} | options
+    path.write_text(sign_fragment(piece, private, **options))
+    return path
+
+
+def with_coordinator(folder, fragments):
+    """A signed file of each fragment, and a key of the coordinator on the list."""
+    keys = folder / "site-keys.toml"
+    line = generate_key("coordinator", folder / "coordinator.key")
+    keys.write_text(f"coordinator = {line.split(' = ')[1]}\n" + keys.read_text())
+    for piece in fragments:
+        sign(folder, piece)
+    return folder
+
+
+def unwritten(action):
+    """Do it; errors, be they of NVFlare's or ours, say that something cannot be written."""
+    try:
+        action()
+    except InputError as error:
+        raise InputError(f"it cannot be written: {error}", "") from None
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from jigsaw_crl.federated.answer import WHY_NOT, check_answer, make_answer
 from jigsaw_crl.federated.keys import read_private_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
-from jigsaw_crl.federated.signing import Received, sign_fragment
+from jigsaw_crl.federated.signing import Received, open_unverified, sign_fragment
 from jigsaw_crl.fragment.fragment import Fragment
 
 from ..fragment.examples import assert_one_line, fragment, fragments, mutations
@@ -72,8 +72,6 @@ def refusal(text, **changes):
 
 
 # -- at the site ----------------------------------------------------------------------------------
-
-
 def test_an_answer_holds_the_fragment_its_time_and_nothing_else(file):
     answer = make(file, PIECE.to_json())
     assert json.loads(answer) == [PIECE.to_json(), file.stat().st_mtime_ns, None]
@@ -98,8 +96,6 @@ def test_a_site_without_a_usable_fragment_says_why_in_one_word(why, tmp_path):
 
 
 # -- what a site has sent --------------------------------------------------------------------------
-
-
 def send(path, piece, round_name="first", **settings):
     """The answer of a site, or the word with which it refuses."""
     path.write_text(piece.to_json())
@@ -143,8 +139,6 @@ def test_a_site_reads_only_a_regular_file(make_node, tmp_path):
 
 
 # -- at the coordinator ---------------------------------------------------------------------------
-
-
 @given(fragments(), st.booleans())
 def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, signed):
     text = sign(piece, key) if signed else piece.to_json()
@@ -154,6 +148,9 @@ def test_a_fragment_arrives_as_it_was_written(file, key, public_keys, piece, sig
     assert accepted.fragment.to_json() == piece.to_json()
     assert accepted.site == piece.client
     assert accepted.digest == hashlib.sha256(piece.to_json().encode()).hexdigest()
+    if signed:
+        assert (accepted.envelope.study, accepted.envelope.round) == (STUDY, "first")
+        assert open_unverified(text).to_json() == piece.to_json()
 
 
 @given(st.data())

@@ -4,9 +4,7 @@ Each run is a process of its own. After the fault, the round is run again and mu
 that it would have given without the fault.
 """
 
-import errno
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -16,20 +14,19 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.answer import make_answer
-from jigsaw_crl.federated.keys import generate_key, read_private_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.round import Gathering, end_round
 from jigsaw_crl.federated.settings import RoundRecord, SiteSettings
-from jigsaw_crl.federated.signing import sign_fragment
 from jigsaw_crl.result import result as results
 
-from .conftest import SITES, STUDY
+from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_child
+from .conftest import SITES, unwritten, with_coordinator
+from .test_gathering import answers
 
 pytestmark = pytest.mark.usefixtures("nvflare")
 
-# Calls of the system that change files for good.
-CALLS = ("replace", "rename", "fsync", "rmdir", "truncate")
-KILLED = 9
+# No round has so many steps.
+MOST_STEPS = 400
 
 
 def run_round(settings, texts, again=False):
@@ -39,57 +36,6 @@ def run_round(settings, texts, again=False):
     for site, text in texts.items():
         gathering.receive(site, text)
     gathering.finish(1)
-
-
-def in_a_process(action, fault=None, kind="kill"):
-    """Run in a process of its own; at call number `fault` it is killed or its disk is full.
-
-    Returns the exit code and the number of calls.
-    """
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        count = 0
-
-        def counted(original):
-            def call(*args, **kwargs):
-                nonlocal count
-                count += 1
-                if fault is not None and (count == fault or (kind == "full" and count > fault)):
-                    if kind == "kill":
-                        os._exit(KILLED)
-                    raise OSError(errno.ENOSPC, "No space left on device")
-                return original(*args, **kwargs)
-
-            return call
-
-        for name in CALLS:
-            setattr(os, name, counted(getattr(os, name)))
-        code = 1
-        try:
-            action()
-            code = 0
-        except InputError:
-            code = 2
-        finally:
-            os.write(write, str(count).encode())
-            os._exit(code)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        said = pipe.read()
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), int(said or 0)
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory, fragments):
-    folder = tmp_path_factory.mktemp("sites")
-    found = {}
-    for piece in fragments:
-        path = folder / f"{piece.client}.json"
-        path.write_text(piece.to_json())
-        found[piece.client] = make_answer(SiteSettings(fragment=path), piece.client, "first")
-    return found
 
 
 def with_results(settings, folder: Path):
@@ -105,10 +51,8 @@ def state(settings):
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Without the page, and with one search for the next client: they take most of the time."""
-    page = '<meta name="generator" content="jigsaw-crl test"><p>'
-    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: page)
+def quick(monkeypatch, quick_page):
+    """With one search for the next client: it takes most of the time."""
     search, known = results.next_client, {}
 
     def next_client(order, *given, **options):
@@ -122,79 +66,60 @@ def quick(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("kind", ["kill", "full"])
+@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 def test_a_round_that_fails_at_any_write_can_be_run_again_with_the_same_result(
-    kind, settings, texts, tmp_path
+    kill, settings, sites, tmp_path
 ):
+    texts = answers(sites)
     # Once in this process, so that the others have everything loaded and compiled.
-    run_round(with_results(settings, tmp_path / "first"), texts)
     clean = with_results(settings, tmp_path / "clean")
-    code, calls = in_a_process(lambda: run_round(clean, texts))
-    assert code == 0
-    assert calls > 20
+    run_round(clean, texts)
     expected = state(clean)
-    # A full disk fails every later write too, so fewer places are enough.
-    for fault in range(1, calls + 1, 1 if kind == "kill" else 4):
-        broken = with_results(settings, tmp_path / str(fault))
-        code, _ = in_a_process(lambda s=broken: run_round(s, texts), fault, kind)
-        assert code in ((KILLED,) if kind == "kill" else (0, 2)), fault
+    for step in range(0, MOST_STEPS, 1 if kill else 3):
+        broken = with_results(settings, tmp_path / str(step))
+        fault = fault_at(step, broken.results, kill=kill)
+        code = run_child(lambda s=broken: unwritten(lambda: run_round(s, texts)), fault)
+        assert code in (DONE, KILLED if kill else REFUSED, SURVIVED), step
         # Whatever happened, there is a record that can be read, unless its first write failed.
         record = RoundRecord.read(broken.results / "first")
         if record is not None:
-            ended = end_round(broken, "first")
-            assert ended.ended_at is not None
+            record = end_round(broken, "first")
+            assert record.ended_at is not None
             # No result is half written: there is none, or a whole one.
             if (broken.results / "first" / "result.json").exists():
                 jc.load_result(broken.results / "first")
-            closed = ended.closed
-        else:
-            closed = False
-        if closed:
-            assert state(broken) == expected
-            continue
-        code, _ = in_a_process(lambda s=broken: run_round(s, texts, again=True))
-        assert code == 0, fault
-        assert state(broken) == expected, fault
-        assert [line.site for line in Ledger.read(broken.log).lines] == list(SITES)
+        if record is None or not record.closed:
+            again = run_child(lambda s=broken: run_round(s, texts, again=True), list)
+            assert again == DONE, step
+            assert [line.site for line in Ledger.read(broken.log).lines] == list(SITES)
+        assert state(broken) == expected, step
+        if code == DONE:
+            break
+    assert code == DONE
+    assert step > 20
 
 
 # -- files ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["kill", "full"])
+@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
 def test_a_signed_result_that_fails_at_any_write_can_be_made_again(
-    kind, fragments, key_folder, tmp_path, capsys
+    kill, fragments, key_folder, tmp_path, capsys
 ):
     """`assemble --keys --sign`: result, signature and log."""
 
-    def words(place):
+    def assemble(place, *more):
         files = [str(place / f"{site}.signed.json") for site in SITES]
         out = ["--out", str(place / "result"), "--sign", str(place / "coordinator.key")]
-        return ["assemble", *files, "--keys", str(place / "site-keys.toml"), "--round", "r", *out]
+        keys = ["--keys", str(place / "site-keys.toml"), "--round", "first"]
+        if cli.run(["assemble", *files, *keys, *out, *more]):
+            raise InputError("it cannot be written", "")
 
-    def assemble(place, *more):
-        if cli.run([*words(place), *more]):
-            raise InputError("it failed", "")
-
-    made = shutil.copytree(key_folder, tmp_path / "made")
-    line = generate_key("coordinator", made / "coordinator.key")
-    keys = made / "site-keys.toml"
-    keys.write_text(f"coordinator = {line.split(' = ')[1]}\n" + keys.read_text())
-    for piece in fragments:
-        private = read_private_key(made / f"{piece.client}.key")
-        text = sign_fragment(piece, private, study=STUDY, round_name="r")
-        (made / f"{piece.client}.signed.json").write_text(text)
-    clean = shutil.copytree(made, tmp_path / "clean")
+    made = with_coordinator(shutil.copytree(key_folder, tmp_path / "made"), fragments)
     assemble(shutil.copytree(made, tmp_path / "first"))
-    code, calls = in_a_process(lambda: assemble(clean))
-    assert code == 0
-    assert calls > 12
-    # Every write of signature and log; those of the result have a test of their own.
-    last = range(calls - 7, calls + 1) if kind == "kill" else ()
-    for fault in (*range(1, calls - 7, 5), *last):
-        broken = shutil.copytree(made, tmp_path / str(fault))
-        in_a_process(lambda s=broken: assemble(s), fault, kind)
+    for step in range(0, MOST_STEPS, 2 if kill else 5):
+        broken = shutil.copytree(made, tmp_path / str(step))
+        code = run_child(lambda s=broken: assemble(s), fault_at(step, broken, kill=kill))
+        assert code in (DONE, KILLED if kill else REFUSED, SURVIVED), step
         result, log = broken / "result", broken / "site-keys.log.jsonl"
         if (result / "result.json").exists():
             jc.load_result(result)
@@ -204,33 +129,35 @@ def test_a_signed_result_that_fails_at_any_write_can_be_made_again(
         assert used in (0, len(SITES))
         if used:
             assert cli.run([*check, "--log", str(log)]) == 0
-        assert in_a_process(lambda s=broken, u=used: assemble(s, *["--again"] * bool(u)))[0] == 0
+        assemble(broken, *["--again"] * bool(used))
         assert cli.run([*check, "--log", str(log)]) == 0
         capsys.readouterr()
+        if code == DONE:
+            break
+    assert code == DONE
+    assert step > 12
 
 
-@pytest.mark.parametrize("kind", ["kill", "full"])
-def test_a_site_that_cannot_log_what_it_sends_sends_nothing(kind, fragments, tmp_path):
+@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
+def test_a_site_that_cannot_log_what_it_sends_sends_nothing(kill, fragments, tmp_path):
     piece = fragments[0]
 
-    def answered(place):
+    def answer(place):
         settings = SiteSettings(fragment=place / "fragment.json")
         (place / "answer").write_text(make_answer(settings, piece.client, "first"))
 
-    def new(name):
-        place = tmp_path / name
+    for step in range(MOST_STEPS):
+        place = tmp_path / str(step)
         place.mkdir()
         (place / "fragment.json").write_text(piece.to_json())
-        return place
-
-    code, calls = in_a_process(lambda: answered(new("clean")))
-    assert (code, calls > 1) == (0, True)
-    for fault in range(1, calls + 1):
-        place = new(str(fault))
-        in_a_process(lambda s=place: answered(s), fault, kind)
+        code = run_child(lambda s=place: answer(s), fault_at(step, place, kill=kill))
         sent = place / "answer"
         logged = Ledger.read(place / "fragment.sent.jsonl").lines
-        if sent.exists() and json.loads(sent.read_text())[2] is None:
+        if sent.exists() and sent.read_text() and json.loads(sent.read_text())[2] is None:
             assert len(logged) == 1
-        answered(place)
+        answer(place)
         assert len(Ledger.read(place / "fragment.sent.jsonl").lines) == 1
+        if code == DONE:
+            break
+    assert code == DONE
+    assert step > 1

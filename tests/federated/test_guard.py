@@ -124,8 +124,6 @@ def passes(guard, who, **changes):
 
 
 # -- who is listened to ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "forged",
     [
@@ -200,10 +198,6 @@ def test_each_side_lets_pass_what_a_round_needs_and_no_other_request(
     assert passes(guard, ADMIN, place=place) == (at_coordinator or place in own)
     # A reply is for who waits for it.
     assert components.Site().check(request_from("server", place=place, type="reply")) is None
-
-
-def test_a_message_of_somebody_who_never_logged_in_is_dropped(guard):
-    assert not passes(guard, "client-1")
 
 
 def test_a_site_sends_one_text_for_each_request_and_nothing_else(guard, shown):
@@ -289,8 +283,6 @@ def test_after_a_restart_sites_need_not_log_in_and_old_log_ins_do_not_count(
 
 
 # -- who may start rounds -------------------------------------------------------------------------
-
-
 def asks(guard, what, sender, **options):
     """The error with which the coordinator refuses a round; "" if it begins, or tells its state."""
     from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
@@ -358,8 +350,6 @@ def test_a_round_whose_process_was_killed_is_ended_with_the_reason_and_a_whole_o
 
 
 # -- what sites say -------------------------------------------------------------------------------
-
-
 def answered(guard, replies, process=None, **options):
     """What the coordinator hears of each site, and after how many seconds."""
 

@@ -13,11 +13,11 @@ import socket
 import ssl
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import psutil
 import pytest
+import round_faults
 
 import jigsaw_crl as jc
 from jigsaw_crl.federated.settings import RoundOptions
@@ -80,8 +80,6 @@ def pairs(folder: Path) -> set[tuple[str, str]]:
 
 
 # -- who may connect ----------------------------------------------------------------------------
-
-
 def first_words(live, certificate: Path | None, key: Path | None) -> bytes:
     """What the coordinator sends to a client with this certificate; empty if it hangs up."""
     context = ssl.create_default_context(cafile=live.kits / ADMIN / "startup" / "rootCA.pem")
@@ -158,44 +156,24 @@ def test_a_round_cannot_be_started_without_the_certificate_of_the_admin(kind, li
 
 
 # -- sites that misbehave -----------------------------------------------------------------------
+def test_no_site_can_veto_a_round_and_what_is_far_above_the_limit_is_not_decoded(live):
+    """client-1 never answers, client-2 sends more than is taken in, and client-4 is not listed.
 
-
-def test_garbage_is_refused_by_name_and_what_is_far_above_the_limit_is_not_decoded(live):
-    """client-1 answers garbage, client-2 more than the coordinator takes in, client-3 as it should.
-
-    An answer that is only too large is refused by name, too (test_answer.py).
+    Answers that are garbage or only too large are refused by name (test_answer.py).
     """
-    live.rogue("client-1").write_text("\x00 this is no answer")
-    live.rogue("client-2").write_text("x" * (40 << 20))
-    try:
-        code, said = live.run("misbehaving", min_sites=1)
-    finally:
-        live.rogue("client-1").unlink()
-        live.rogue("client-2").unlink()
-    assert code == 3, said
-    standings = live.standings("misbehaving")
-    assert {site: s["state"] for site, s in standings.items()} == {
-        "client-1": "refused", "client-2": "missing", "client-3": "received",
-    }  # fmt: skip
-    assert "garbage" in standings["client-1"]["why"]
-    assert "sent far too much" in standings["client-2"]["why"]
-    assert "exceeds configured limit" in live.said("client-2")
-    result = jc.load_result(live.results / "misbehaving")
-    assert list(result.fragments) == ["client-3"]
-
-
-def test_no_site_can_veto_a_round(live):
-    """client-1 never answers, client-2 sends garbage, and client-4 is not listed."""
     live.hold("client-1").touch()
-    live.rogue("client-2").write_text("{")
+    live.rogue("client-2").write_text("x" * (40 << 20))
     try:
         code, said = live.run("vetoed", timeout=live.enough)
     finally:
         live.hold("client-1").unlink()
         live.rogue("client-2").unlink()
     assert code == 3, said
-    states = {site: standing["state"] for site, standing in live.standings("vetoed").items()}
-    assert states == {"client-1": "missing", "client-2": "refused", "client-3": "received"}
+    standings = live.standings("vetoed")
+    states = {site: standing["state"] for site, standing in standings.items()}
+    assert states == {"client-1": "missing", "client-2": "missing", "client-3": "received"}
+    assert "sent far too much" in standings["client-2"]["why"]
+    assert "exceeds configured limit" in live.said("client-2")
     assert list(jc.load_result(live.results / "vetoed").fragments) == ["client-3"]
     # A site that is not on the list was connected and was not asked.
     assert f"New client {OUTSIDER}@" in live.said(COORDINATOR)
@@ -308,13 +286,6 @@ def test_a_stolen_kit_that_is_connected_is_cut_off_by_renew_and_does_not_come_ba
         again.close()
 
 
-@pytest.fixture(scope="module")
-def faults():
-    """The benchmark of faults as a module."""
-    sys.path.append(str(HERE.parents[1] / "benchmarks"))
-    return import_module("round_faults")
-
-
 def test_a_round_goes_on_without_the_person_who_started_it(live):
     live.hold("client-1").touch()
     submitter = live.submit("cut-off")
@@ -329,8 +300,8 @@ def test_a_round_goes_on_without_the_person_who_started_it(live):
     )
 
 
-def test_a_round_whose_process_is_killed_ends_and_can_be_run_again(live, faults):
-    found = faults.fault(live, "killed", "coordinator's round", "asked")
+def test_a_round_whose_process_is_killed_ends_and_can_be_run_again(live):
+    found = round_faults.fault(live, "killed", "coordinator's round", "asked")
     assert (found["exit"], found["result"]) == (2, False)
     assert "ended before the round did" in found["said"]
     assert found["again"] == 0
@@ -364,8 +335,6 @@ def test_a_site_killed_during_a_round_is_missing_and_a_stale_fragment_is_refused
 
 
 # -- a coordinator that dies, and one that turns hostile ----------------------------------------
-
-
 def test_after_a_coordinator_was_killed_the_round_can_be_run_again(live, attacker):
     live.hold("client-3").touch()
     process = live.submit("broken", min_sites=3)

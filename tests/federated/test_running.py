@@ -23,13 +23,9 @@ def test_a_kit_that_was_moved_is_started_from_where_it_is(made, tmp_path):
     "wrong",
     [{"round_name": "../up"}, {"timeout": 0}, {"timeout": 10**5000}, {"deadline": -1.0}, {"x": 1}],
 )
-def test_options_that_are_none_are_refused_in_one_line(wrong):
-    with pytest.raises(InputError, match="request for a round") as caught:
+def test_options_that_are_none_are_refused(wrong):
+    with pytest.raises(InputError, match="request for a round"):
         RoundOptions.from_document({"round_name": "first", **wrong})
-    assert len(str(caught.value).splitlines()) == 1
-
-
-# -- the end of a round, as the submitter sees it -------------------------------------------------
 
 
 def record(*states, failure=None):

@@ -10,30 +10,23 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.answer import make_answer
-from jigsaw_crl.federated.keys import generate_key, read_private_key
+from jigsaw_crl.federated.keys import read_private_key
 from jigsaw_crl.federated.round import Gathering
 from jigsaw_crl.federated.settings import SiteSettings
-from jigsaw_crl.federated.signing import sign_fragment
 from jigsaw_crl.federated.verifying import sign_result
 from jigsaw_crl.fragment.fragment import Fragment
 
-from .conftest import SITES, STUDY
+from .conftest import SITES, sign, with_coordinator
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory, fragments, key_folder):
     """Signed fragments of three sites, and the coordinator's signed result of them."""
     folder = shutil.copytree(key_folder, tmp_path_factory.mktemp("verify") / "federation")
-    line = generate_key("coordinator", folder / "coordinator.key")
-    public = line.split(" = ")[1]
-    keys = folder / "site-keys.toml"
-    keys.write_text(f"coordinator = {public}\n" + keys.read_text())
-    for piece in fragments:
-        private = read_private_key(folder / f"{piece.client}.key")
-        text = sign_fragment(piece, private, study=STUDY, round_name="first")
-        (folder / f"{piece.client}.signed.json").write_text(text)
+    with_coordinator(folder, fragments)
     files = [str(folder / f"{site}.signed.json") for site in SITES]
-    words = ["--keys", str(keys), "--round", "first", "--out", str(folder / "result")]
+    keys = ["--keys", str(folder / "site-keys.toml")]
+    words = [*keys, "--round", "first", "--out", str(folder / "result")]
     assert cli.run(["assemble", *files, *words, "--sign", str(folder / "coordinator.key")]) == 0
     return folder
 
@@ -44,12 +37,11 @@ def made(original, tmp_path):
     return shutil.copytree(original, tmp_path / "federation")
 
 
-def verify(folder, capsys, *, log=True, keys=True, more=()):
+def verify(folder, capsys, *, log=True, keys=True):
     words = ["verify", str(folder / "result"), "--json"]
     words += ["--keys", str(folder / "site-keys.toml")] if keys else []
     words += ["--fragment", str(folder / "client-1.signed.json")]
     words += ["--log", str(folder / "site-keys.log.jsonl")] if log else []
-    words += more
     capsys.readouterr()
     code = cli.run(words)
     document = json.loads(capsys.readouterr().out)
@@ -266,8 +258,7 @@ def live_round(made, settings, change=lambda fragment: fragment):
         path = made / f"{site}.signed.json"
         fragment = Fragment.from_json(json.loads(path.read_text())["fragment"])
         fragment = change(fragment) if site == SITES[0] else fragment
-        private = read_private_key(made / f"{site}.key")
-        path.write_text(sign_fragment(fragment, private, study=STUDY, round_name="second"))
+        sign(made, fragment, round_name="second")
         answer = make_answer(SiteSettings(fragment=path), site, "second")
         assert gathering.receive(site, answer).state == "received"
     result = gathering.finish(3)

@@ -6,17 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..study.tables import frame_of
 
-def good(
-    rows: int = 20, labels: tuple[str, ...] = ("a", "b"), d: int = 3, seed: int = 7
-) -> pd.DataFrame:
+
+def good(rows: int = 20, labels: tuple[str, ...] = ("a", "b"), seed: int = 7) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
-    regimes = ["control", *labels]
-    frame = pd.DataFrame(
-        rng.normal(size=(rows * len(regimes), d)), columns=[f"x{i + 1}" for i in range(d)]
-    )
-    frame.insert(0, "regime", np.repeat(regimes, rows))
-    return frame
+    return frame_of({regime: rng.normal(size=(rows, 3)) for regime in ("control", *labels)})
 
 
 def csv(frame: pd.DataFrame, path: Path) -> Path:

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as files
 
 import jigsaw_crl as jc
 from jigsaw_crl.study import write_moments
@@ -176,8 +178,6 @@ def test_shapes_of_batches_are_compared_with_the_header_before_they_are_read(
 
 
 # -- wide tables ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_csv_with_twenty_thousand_columns_is_read(delimiter, tmp_path):
     names = [f"ENSG{i:011d}.1" for i in range(20_000)]
@@ -206,9 +206,6 @@ def test_a_table_of_more_columns_than_can_be_used_is_refused(name, tmp_path, ref
     path = tmp_path / name
     names = ["regime", *(f"x{i}" for i in range(1_000))]
     if name.endswith("parquet"):
-        import pyarrow as pa
-        from pyarrow import parquet as files
-
         files.write_table(
             pa.table({n: ["control"] if n == "regime" else [0.5] for n in names}), path
         )
@@ -228,19 +225,14 @@ def test_a_compressed_line_without_an_end_is_refused(tmp_path, refused):
 
 
 def test_a_page_that_claims_gigabytes_takes_no_memory(tmp_path, refused):
-    from pyarrow import default_memory_pool
-
     path = claim_page(parquet(good(), tmp_path / "lab.parquet"))
-    before = default_memory_pool().max_memory()
+    before = pa.default_memory_pool().max_memory()
     refused(["check", path], "lab.parquet")
-    assert default_memory_pool().max_memory() < before + 100 * MEGABYTE
+    assert pa.default_memory_pool().max_memory() < before + 100 * MEGABYTE
 
 
 @pytest.mark.slow
 def test_a_text_that_unpacks_to_far_more_than_its_file_is_refused(tmp_path, refused, little_memory):
-    import pyarrow as pa
-    from pyarrow import parquet as files
-
     path = tmp_path / "lab.parquet"
     pump = pa.py_buffer(bytes(80 * MEGABYTE))
     offsets = pa.py_buffer(np.array([0, pump.size], dtype=np.int32))

@@ -29,9 +29,6 @@ def _inside(key: str, inner: str, change: Callable[[Any], Any]) -> Callable[[Doc
     return lambda d: {**d, key: {**d[key], inner: change(d[key][inner])}}
 
 
-# -- results ------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def folder(pieces: list[jc.Fragment], tmp_path: Path) -> Path:
     result = jc.Result({p.client: p for p in pieces}, jc.assemble(pieces))

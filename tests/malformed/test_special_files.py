@@ -80,8 +80,6 @@ def test_the_hash_is_of_the_bytes_that_are_read_even_if_the_file_is_replaced(tmp
 
 
 # -- AnnData ----------------------------------------------------------------------------------
-
-
 def _h5ad(path: Path) -> Path:
     rows = np.random.default_rng(0).normal(size=(60, 3))
     return write_h5ad(path, rows, perturbation=np.repeat(["control", "a", "b"], 20))

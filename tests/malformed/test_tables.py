@@ -98,8 +98,6 @@ def test_bytes_that_are_not_a_table_are_refused(case, tmp_path, refused):
 
 
 # -- Parquet and others -------------------------------------------------------------------------
-
-
 def _damaged(path: Path) -> None:
     good(5000).to_parquet(path, index=False, write_page_checksum=True)
     data = bytearray(path.read_bytes())

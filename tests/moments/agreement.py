@@ -18,13 +18,3 @@ def assert_close(a: Moments, b: Moments, rtol: float) -> None:
     np.testing.assert_allclose(a.covariance, b.covariance, rtol=0, atol=rtol * size)
     np.testing.assert_allclose(a.third, b.third, rtol=0, atol=rtol * size**1.5 * 10)
     np.testing.assert_allclose(a.fourth, b.fourth, rtol=0, atol=rtol * np.abs(b.fourth).max())
-
-
-def assert_same(a: Moments, b: Moments) -> None:
-    """Equal to the last bit, parts included."""
-    assert a.n == b.n
-    for name in ("mean", "covariance", "third", "fourth"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-    assert len(a.parts) == len(b.parts)
-    for part, other in zip(a.parts, b.parts, strict=True):
-        assert_same(part, other)

@@ -3,11 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import jigsaw_crl as jc
 from jigsaw_crl.moments.regime import Moments
 
 seeds = st.integers(0, 2**32 - 1)
@@ -53,12 +51,6 @@ def test_stretches_of_the_rows_do_not_show_the_offsets_of_batches():
     steps = [np.linalg.norm(part.mean - m.mean) * np.sqrt(part.n) for part in m.parts]
     assert len(steps) > 2
     assert max(steps) < 5
-
-
-def test_moments_with_and_without_batches_are_not_merged():
-    rows = batches_of(3, [10, 10])
-    with pytest.raises(jc.InputError, match="batches cannot be merged"):
-        within(rows).merge(Moments.from_rows(rows["b0"]))
 
 
 def test_merged_moments_are_trimmed_if_either_is():

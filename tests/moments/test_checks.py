@@ -6,10 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.moments.checks import (
-    check_rows,
-    check_second_moment,
-)
+from jigsaw_crl.moments.checks import check_rows, check_second_moment
 
 PLACE = {"client": "lab", "regime": "valve"}
 

@@ -15,15 +15,6 @@ def hard_world(seed, p=10, clients=5, shift=1.0, kind="hard"):
     return jc.simulate.random_world(p, clients, 0.6, seed, intervention=intervention)
 
 
-def true_effects(world, labels, k):
-    """Total effects in control standard deviations, rows the cause, in the clients' directions."""
-    nodes = [world.node(label) for label in labels]
-    sd = np.sqrt(np.diag(world.sem.covariance()))
-    total = (world.sem.total_effects() * sd[None, :] / sd[:, None])[np.ix_(nodes, nodes)].T
-    sign = np.array([np.sign(world.change(k, label).mean) or 1.0 for label in labels])
-    return total * sign[:, None] * sign[None, :]
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_exact_moments_give_exact_effects_latents_and_ancestry(seed):
     # Clients lack four of ten latents, so that most have districts, cliques included.
@@ -32,7 +23,7 @@ def test_exact_moments_give_exact_effects_latents_and_ancestry(seed):
         client = world.client(k)
         fragment = jc.recover_fragment(client, interventions="hard")
         labels = fragment.labels
-        found, true = fragment.hard.total.value, true_effects(world, labels, k)
+        found, true = fragment.hard.total.value, world.effects(labels).total
         off = ~np.eye(len(labels), dtype=bool)
         assert np.abs(found - true)[off].max() < 1e-8
         ancestor = world.order.restrict(labels).matrix
@@ -54,8 +45,8 @@ def test_effects_as_small_as_a_c_do_not_draw_the_wrong_line(seed):
     result = jc.recover(world.clients(), interventions="hard")
     counts = jc.metrics.verdict_counts(world.order, result.order)
     assert counts.wrong_yes + counts.wrong_no == 0
-    for k, fragment in enumerate(result.fragments.values()):
-        true = np.abs(true_effects(world, fragment.labels, k))
+    for fragment in result.fragments.values():
+        true = np.abs(world.effects(fragment.labels).total)
         off = ~np.eye(len(true), dtype=bool)
         assert np.abs(np.abs(fragment.hard.total.value) - true)[off].max() < 1e-8
         assert not any(f.check == "not-hard" for f in fragment.findings)
@@ -65,11 +56,8 @@ def test_direct_effects_of_exact_moments_are_the_graph_of_the_world():
     world = hard_world(711_000, clients=12)
     result = jc.recover(world.clients(), interventions="hard")
     assert result.order.mode == "exact"
-    sd = np.sqrt(np.diag(world.sem.covariance()))
-    A = world.sem.A * sd[None, :] / sd[:, None]
-    edges = {
-        (world.names[j], world.names[i]): abs(A[i, j]) for i, j in np.argwhere(world.sem.A != 0)
-    }
+    direct, labels = world.effects().direct, world.effects().labels
+    edges = {(labels[a], labels[d]): abs(direct[a, d]) for a, d in np.argwhere(direct != 0)}
     assert set(result.graph.edges) == set(edges)
     for pair, weight in edges.items():
         assert abs(result.graph.edges[pair]["weight"]) == pytest.approx(weight, abs=1e-8)
@@ -85,7 +73,7 @@ def test_intervals_cover_effects_of_every_size(n, shift):
             fragment = jc.recover_fragment(
                 world.client(k, n_samples=n, seed=seed), interventions="hard"
             )
-            frame, true = fragment.effects, true_effects(world, fragment.labels, k)
+            frame, true = fragment.effects, world.effects(fragment.labels).total
             index = {label: i for i, label in enumerate(fragment.labels)}
             a, d = frame.cause.map(index), frame.effect.map(index)
             inside += ((frame.low < true[a, d]) & (true[a, d] < frame.high)).tolist()

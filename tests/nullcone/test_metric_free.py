@@ -33,14 +33,16 @@ def a_client(seed, sensors, noise, hidden=0, step=0.0, labels=5, rows=5_000, sta
         "one", observational=measured(), interventions=regimes, sensor_noise=sd
     )
     B = np.linalg.inv(np.eye(p) - A)
-    true = {(f"z{a}", f"z{d}") for a in own for d in own if a != d and abs(B[d, a]) > 1e-9}
-    return client, true
+    above = np.abs(B[np.ix_(own, own)]).T > 1e-9
+    names = [f"z{i}" for i in own]
+    return client, jc.PartialOrder.from_matrix(names, above & ~np.eye(labels, dtype=bool))
 
 
-def wrong_yes_no(order, true):
-    yes = order.pairs()
-    no = [pair for pair in true if order.verdict(*pair) is jc.Verdict.NOT_ANCESTOR]
-    return len(yes), len(yes - true), len(no)
+def counted(order, true):
+    """The verdicts, none of which is wrong."""
+    counts = jc.metrics.verdict_counts(true, order)
+    assert counts.wrong_yes == counts.wrong_no == 0
+    return counts
 
 
 @pytest.mark.parametrize("sensors", [5, 6, 7])
@@ -50,9 +52,8 @@ def test_unknown_noise_of_the_sensors_makes_no_verdict_wrong(sensors, noise):
     for seed in range(3):
         client, true = a_client(seed, sensors, noise)
         result = jc.recover([client], interventions="hard", confounding="none")
-        yes, wrong, denied = wrong_yes_no(result.order, true)
-        assert (wrong, denied) == (0, 0)
-        found, possible = found + yes, possible + len(true)
+        counts = counted(result.order, true)
+        found, possible = found + counts.yes, possible + counts.ancestors
         assert not {f.check for f in result.diagnostics} & {"not-hard", "always-confounded"}
     assert found >= 0.6 * possible
 
@@ -60,15 +61,13 @@ def test_unknown_noise_of_the_sensors_makes_no_verdict_wrong(sensors, noise):
 def test_with_hidden_causes_no_is_sound_and_little_is_called_an_ancestor():
     for seed in range(4):
         client, true = a_client(seed, 5, 0.1, hidden=3)
-        order = jc.recover([client], interventions="hard").order
-        assert wrong_yes_no(order, true)[1:] == (0, 0)
+        counted(jc.recover([client], interventions="hard").order, true)
 
 
 def test_rounded_readings_without_a_spare_sensor_make_no_verdict_wrong():
     for seed in range(3):
         client, true = a_client(seed, 5, 0.0, step=0.3)
-        order = jc.recover([client], interventions="hard", confounding="none").order
-        assert wrong_yes_no(order, true)[1:] == (0, 0)
+        counted(jc.recover([client], interventions="hard", confounding="none").order, true)
 
 
 def test_features_that_show_no_noise_are_read_with_their_metric():
@@ -85,7 +84,7 @@ def test_noise_that_is_stated_is_taken_off_and_gives_effects(noise, step):
     for seed in range(4):
         client, true = a_client(seed, 5, noise, step=step, stated=True)
         known = jc.recover([client], interventions="hard")
-        assert wrong_yes_no(known.order, true)[1] == 0
+        assert jc.metrics.verdict_counts(true, known.order).wrong_yes == 0
         effects += known.fragments["one"].effects is not None
         unknown = jc.recover([a_client(seed, 5, noise, step=step)[0]], interventions="hard")
         assert unknown.fragments["one"].effects is None
@@ -97,11 +96,7 @@ def test_noise_that_is_stated_is_taken_off_and_gives_effects(noise, step):
 def test_a_no_without_a_metric_says_what_it_excludes():
     client, _ = a_client(0, 5, 0.1)
     order = jc.recover([client], interventions="hard").order
-    denied = [
-        (a, d)
-        for a in order.labels
-        for d in order.labels
-        if a != d and order.verdict(a, d) is jc.Verdict.NOT_ANCESTOR
-    ]
-    assert denied
-    assert all(order.bound(*pair) < 1.0 for pair in denied)
+    frame = order.to_frame()
+    denied = frame[frame.verdict == "not ancestor"]
+    assert len(denied)
+    assert (denied.excludes_above < 1.0).all()

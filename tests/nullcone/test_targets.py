@@ -1,7 +1,9 @@
 """Regimes of few rows, and regimes that moved the mean alone."""
 
 from dataclasses import replace
+from functools import reduce
 from itertools import combinations
+from operator import add
 
 import numpy as np
 import pytest
@@ -18,12 +20,12 @@ from .readings import read
 LATENTS, CONTROL_ROWS = 20, 2_000
 
 
-def small_regimes(seed: int) -> tuple[World, jc.Client]:
-    """A client with 20 latents and 10 to 15 rows in each regime."""
+def small_regimes(seed: int, least: int = 10) -> tuple[World, jc.Client]:
+    """A client with 20 latents and a few rows in each regime."""
     protocol = Intervention("hard", shift=(2.0, 3.0))
     world = random_world(LATENTS, 1, 1.0, seed=84_000 + seed, intervention=protocol)
     rng = np.random.default_rng(seed)
-    rows = {x: int(rng.integers(10, 16)) for x in world.truth(0).labels}
+    rows = {x: int(rng.integers(least, least + 6)) for x in world.truth(0).labels}
     return world, world.client(0, {"control": CONTROL_ROWS, **rows}, seed=seed)
 
 
@@ -49,13 +51,21 @@ def test_regimes_with_fewer_rows_than_latents_are_read_with_sound_errors():
     assert np.mean(np.abs(z) > 4) < 0.002
 
 
-def test_few_rows_decide_nothing_wrongly():
-    for seed in range(6):
-        world, client = small_regimes(seed)
-        result = jc.recover([client])
-        assert not any(f.severity == "error" for f in result.diagnostics)
-        counts = jc.metrics.verdict_counts(world.order, result.order, client.labels)
-        assert counts.wrong_yes == counts.wrong_no == 0
+def test_a_few_rows_decide_nothing_and_some_more_little_wrongly():
+    def decided(least):
+        for seed in range(6):
+            world, client = small_regimes(seed, least)
+            result = jc.recover([client])
+            assert not any(f.severity == "error" for f in result.diagnostics)
+            yield jc.metrics.verdict_counts(world.order, result.order, client.labels)
+
+    assert all(counts.decided == 0 for counts in decided(10))
+    total = reduce(add, decided(130))
+    assert total.yes > 10
+    # In 24 other worlds none of 211 wrong, and of "not ancestor" 69 of 1,924: a "not" excludes what
+    # is above its bound.
+    assert total.wrong_yes <= 0.05 * total.yes
+    assert total.wrong_no <= 0.1 * total.no
 
 
 def partly_mean_only(seed: int, n: int | None) -> tuple[World, list[jc.Client], set[str]]:
@@ -87,12 +97,10 @@ def test_regimes_that_moved_the_mean_alone_leave_the_ancestors_of_their_labels_o
             missed += len((only & set(client.labels)) - alone)
             found += len(alone)
         result = jc.recover(clients)
-        order, true = result.order, world.order.pairs()
-        for a in order.labels:
-            for d in only & set(order.labels) - {a}:
-                told = order.verdict(a, d)
-                is_ancestor = told is jc.Verdict.ANCESTOR
-                assert told is jc.Verdict.UNDETERMINED or ((a, d) in true) == is_ancestor
+        frame = result.order.to_frame().query("verdict != 'undetermined'")
+        for line in frame[frame.descendant.isin(only)].itertuples():
+            is_so = world.order.is_ancestor(line.ancestor, line.descendant)
+            assert (line.verdict == "ancestor") == is_so
         for client in clients:
             fragment = result.fragments[client.name]
             named = {f.regime for f in fragment.findings if f.check == "mean-only"}

@@ -56,6 +56,15 @@ def plant() -> Result:
 
 
 @pytest.fixture(scope="session")
+def sensed() -> Result:
+    """A result that was made from rows, with a sensor that is named."""
+    cut = jc.simulate.Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention=cut)
+    first, *others = (c.with_interventions("hard") for c in world.clients(4_000))
+    return jc.recover([first.with_sensors({first.labels[0]: "x2"}, {"x2": "m3/h"}), *others])
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next((path for name in names if (path := shutil.which(name))), None)

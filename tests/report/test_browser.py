@@ -175,6 +175,7 @@ def test_downloads_work_under_the_policy(visit, tunnel, name):
     [
         ("tunnel", ("", ".node", "#rows tr", "#heat")),
         ("plant", (".edge[data-a=pump][data-d=valve] .hit",)),
+        ("sensed", ("",)),
     ],
 )
 def test_no_width_or_theme_has_serious_accessibility_findings(
@@ -189,6 +190,7 @@ def test_no_width_or_theme_has_serious_accessibility_findings(
     page = context.new_page()
     page.goto((folder(request.getfixturevalue(name)) / "report.html").as_uri())
     page.wait_for_selector("html[data-ready=yes]")
+    page.locator("#sensors details").evaluate_all("all => all.forEach(e => { e.open = true })")
     for step in steps:
         if step.endswith(".hit"):
             page.locator(step).dispatch_event("click")

@@ -7,15 +7,6 @@ import jigsaw_crl as jc
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def sensed() -> jc.Result:
-    """A result that was made from rows, with a sensor that is named."""
-    cut = jc.simulate.Intervention("hard", shift=1.0)
-    world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention=cut)
-    first, *others = (c.with_interventions("hard") for c in world.clients(4_000))
-    return jc.recover([first.with_sensors({first.labels[0]: "x2"}, {"x2": "m3/h"}), *others])
-
-
 def test_the_table_and_the_picture_say_what_the_loadings_say(visit, sensed):
     page = visit(sensed)
     site = sensed.loadings.site.iloc[0]
@@ -39,20 +30,6 @@ def test_the_table_and_the_picture_say_what_the_loadings_say(visit, sensed):
     )
     most = own.loc[own.share.idxmax()]
     assert darkest == f"{most.share:.0%} of {most.sensor} comes from {most.label}"
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
-def test_sensors_are_reachable_and_readable(visit, sensed, width, scheme):
-    from axe_playwright_python.sync_playwright import Axe
-
-    # Axe is a script of its own, which the page's policy would refuse.
-    page = visit(sensed, width=width, scheme=scheme, bypass_csp=True)
-    for card in page.locator("#sensors details").all():
-        card.evaluate("e => { e.open = true }")
-    page.locator("#sensors").scroll_into_view_if_needed()
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    found = Axe().run(page, context="#sensors").response["violations"]
-    assert not found, [(v["id"], [n["html"][:100] for n in v["nodes"]]) for v in found]
 
 
 def test_a_result_that_was_saved_names_no_sensor(visit, sensed, tmp_path):

@@ -19,10 +19,12 @@ from jigsaw_crl.cli.worlds import write_study
 from jigsaw_crl.result.folder import write_folder
 from jigsaw_crl.study import write_moments
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
+    pytest.mark.usefixtures("quick_page"),
+]
 
 DONE, SURVIVED, REFUSED, BROKEN, KILLED = 0, 4, 3, 1, 9
-PAGE = '<meta name="generator" content="jigsaw-crl test"><p>'
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -108,11 +110,6 @@ def results() -> dict[str, jc.Result]:
     evidence = jc.recover(world.clients(n_samples=500, seed=1))
     paper = jc.recover(world.clients(), method="paper")
     return {r.order.mode: r for r in (exact, evidence, paper)}
-
-
-@pytest.fixture(autouse=True)
-def quick_page(monkeypatch):
-    monkeypatch.setattr("jigsaw_crl.report.writing.render_report", lambda _: PAGE)
 
 
 def _files(root: Path) -> dict[str, bytes]:

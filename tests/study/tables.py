@@ -30,10 +30,8 @@ def assert_same(a: jc.Client, b: jc.Client) -> None:
     assert a.labels == b.labels
     assert a.n_latent == b.n_latent
     assert a.n_samples == b.n_samples
-    regimes = [(a.control, b.control)]
-    for label in a.labels:
-        regimes += zip(a.interventions[label], b.interventions[label], strict=True)
-    for m, other in regimes:
+    assert [name for name, _ in a.named_regimes] == [name for name, _ in b.named_regimes]
+    for (_, m), (_, other) in zip(a.named_regimes, b.named_regimes, strict=True):
         np.testing.assert_array_equal(m.mean, other.mean)
         np.testing.assert_array_equal(m.covariance, other.covariance)
         np.testing.assert_array_equal(m.fourth, other.fourth)

@@ -13,10 +13,7 @@ from jigsaw_crl.base.errors import InputError
 
 from .. import dask_cluster
 from ..dask_cluster import PATIENCE
-from ..malformed.conftest import refused
 from .tables import read_with_findings
-
-__all__ = ["refused"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("distributed")]
 
@@ -51,20 +48,14 @@ def folder(tmp_path_factory):
 def assert_same_moments(one, other):
     assert (one.name, one.labels, one.features) == (other.name, other.labels, other.features)
     assert one.n_samples == other.n_samples
-    for label in ("", *one.labels):
-        pairs = (
-            [(one.control, other.control)]
-            if not label
-            else zip(one.interventions[label], other.interventions[label], strict=True)
-        )
-        for a, b in pairs:
-            assert (a.rows, a.n, len(a.batches)) == (b.rows, b.n, len(b.batches))
-            for name in ("mean", "covariance", "third", "fourth"):
-                x, y = getattr(a, name), getattr(b, name)
-                if name in ("third", "fourth") and one.covariates is not None:
-                    assert x is y is None  # covariates leave none
-                    continue
-                assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
+    for (_, a), (_, b) in zip(one.named_regimes, other.named_regimes, strict=True):
+        assert (a.rows, a.n, len(a.batches)) == (b.rows, b.n, len(b.batches))
+        for name in ("mean", "covariance", "third", "fourth"):
+            x, y = getattr(a, name), getattr(b, name)
+            if name in ("third", "fourth") and one.covariates is not None:
+                assert x is y is None  # covariates leave none
+                continue
+            assert np.allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
 
 
 @pytest.mark.parametrize("asked", [{"ignore": ["day"]}, {"batch": "day"}], ids=["rows", "batches"])
@@ -159,14 +150,7 @@ def test_a_killed_worker_costs_nothing(cluster, folder, distributed):
 
 
 def test_what_a_cluster_cannot_do_is_refused(folder, refused, tmp_path):
-    asked = [
-        "moments",
-        str(folder),
-        "--cluster",
-        "tcp://127.0.0.1:1",
-        "-o",
-        str(tmp_path / "m.npz"),
-    ]
+    asked = ["moments", folder, "--cluster", "tcp://127.0.0.1:1", "-o", tmp_path / "m.npz"]
     refused([*asked, "--trim", "0.1"], "--trim looks at all rows", "Drop --trim or --cluster")
     with pytest.raises(InputError, match="a cluster reduces a folder of Parquet files"):
         read_with_findings(sorted(folder.iterdir())[0], ignore=["day"], cluster="tcp://127.0.0.1:1")

@@ -8,14 +8,7 @@ import pytest
 
 import jigsaw_crl as jc
 
-from .tables import (
-    assert_same,
-    client_of,
-    frame_of,
-    read_with_findings,
-    regimes_of,
-    write_table,
-)
+from .tables import assert_same, client_of, frame_of, read_with_findings, regimes_of, write_table
 
 
 def _with_extra(extra) -> pd.DataFrame:
@@ -34,6 +27,14 @@ def test_booleans_in_a_table_are_ignored_with_a_warning(kind, convert):
     with pytest.warns(UserWarning, match="'lab': the column 'extra' .* boolean.* 0 and 1"):
         client = jc.Client.from_table(frame, name="lab")
     assert client.features == ("left", "right")
+
+
+def test_a_quoted_name_may_hold_a_line_break(tmp_path):
+    frame = _with_extra(np.arange(60) % 7).rename(columns={"left": "left\n(l/min)"})
+    frame.to_csv(tmp_path / "lab.csv", index=False)
+    client = jc.read_client(tmp_path / "lab.csv")
+    assert_same(client, jc.Client.from_table(frame, name="lab"))
+    assert client.features == ("left\n(l/min)", "right", "extra")
 
 
 @pytest.mark.parametrize("kind", ["complex128", "object"])

@@ -9,27 +9,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.cli.app import run
 
-from .tables import assert_same, frame_of, read_with_findings, regimes_of
-
-
-@pytest.mark.parametrize(
-    ("name", "ids"),
-    [
-        ("ticket", lambda rng, n: rng.permutation(5 * n)[:n]),
-        ("sample_id", lambda rng, n: rng.choice(10**9, n, replace=False)),
-        ("batch_no", lambda _, n: np.arange(n) // 100),
-    ],
-)
-def test_an_identifier_is_named_and_not_used(name, ids, tmp_path, reference, capsys):
-    frame = frame_of(regimes_of())
-    frame[name] = ids(np.random.default_rng(0), len(frame))
-    frame.to_csv(tmp_path / "lab-1.csv", index=False)
-    client, (finding,) = read_with_findings(tmp_path / "lab-1.csv")
-    assert_same(client, reference)
-    why = "rising from row to row" if name == "batch_no" else "another whole number in every row"
-    assert f"{name!r} is {why}" in finding.message
-    assert run(["fragment", str(tmp_path / "lab-1.csv"), "-o", str(tmp_path / "f.json")]) == 0
-    assert why in capsys.readouterr().err
+from .tables import assert_same, frame_of, regimes_of
 
 
 def test_whole_numbers_that_are_measured_are_used():

@@ -9,7 +9,7 @@ import jigsaw_crl as jc
 from .tables import frame_of, regimes_of, write_table
 
 
-def _study(root: Path) -> Path:
+def two_labs(root: Path) -> Path:
     root.mkdir(exist_ok=True)
     write_table(regimes_of(seed=1), root / "lab-1.csv", "csv")
     write_table(regimes_of(seed=2), root / "lab-2.parquet", "parquet")
@@ -17,7 +17,7 @@ def _study(root: Path) -> Path:
 
 
 def test_a_study_has_one_client_per_file(tmp_path):
-    root = _study(tmp_path / "study")
+    root = two_labs(tmp_path / "study")
     (root / "truth").mkdir()
     (root / "truth" / "truth.json").write_text("{}")
     (root / ".hidden.csv").write_text("")
@@ -30,7 +30,7 @@ def test_a_study_has_one_client_per_file(tmp_path):
 
 
 def test_a_manifest_overrides_names_and_columns(tmp_path):
-    root = _study(tmp_path / "study")
+    root = two_labs(tmp_path / "study")
     frame = frame_of(regimes_of(seed=3)).rename(columns={"regime": "arm"})
     frame["arm"] = frame.arm.replace({"pump": "pump (5 V)", "valve": "pump (9 V)"})
     (root / "raw").mkdir()
@@ -52,7 +52,7 @@ def test_a_manifest_overrides_names_and_columns(tmp_path):
 
 
 def test_a_spreadsheet_among_the_clients_is_named(tmp_path):
-    root = _study(tmp_path / "study")
+    root = two_labs(tmp_path / "study")
     for name in ("lab-3.ods", "~$lab-3.xlsx", ".lab-4.xlsx", "notes.txt"):
         (root / name).write_bytes(b"PK")
     (finding,) = jc.read_study(root).findings

@@ -35,11 +35,7 @@ def client_of(frame: pd.DataFrame, **asked) -> jc.Client:
 
 
 def factors(client: jc.Client) -> list[tuple[float, float]]:
-    every = [client.control, *(m for ms in client.interventions.values() for m in ms)]
-    return [(m.counted.mean, m.counted.covariance) for m in every]
-
-
-# -- what the rows count for ----------------------------------------------------------------------
+    return [(m.counted.mean, m.counted.covariance) for _, m in client.named_regimes]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +61,6 @@ def test_groups_that_do_not_differ_cost_nothing(each):
         client = client_of(alike(0.0, each, seed=seed), group="subject")
         assert factors(client) == [(1.0, 1.0)] * 4
         assert client.control.n == client.control.rows == 6_000
-
-
-# -- findings -------------------------------------------------------------------------------------
 
 
 def test_the_finding_says_that_rows_of_a_group_are_alike():

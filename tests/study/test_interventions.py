@@ -10,13 +10,11 @@ from jigsaw_crl.study import read_study
 
 from ..client.builders import from_covariances, from_moments, from_precisions, from_samples
 from .tables import frame_of, regimes_of, write_table
+from .test_folder import two_labs
 
 
 def study(root: Path, manifest: str) -> Path:
-    root.mkdir(exist_ok=True)
-    write_table(regimes_of(seed=1), root / "lab-1.csv", "csv")
-    write_table(regimes_of(seed=2), root / "lab-2.csv", "csv")
-    (root / "study.toml").write_text(manifest)
+    (two_labs(root) / "study.toml").write_text(manifest)
     return root
 
 
@@ -56,7 +54,6 @@ def test_a_manifest_says_it_for_all_by_label_and_by_client(tmp_path, manifest, f
 def test_a_manifest_with_another_kind_or_an_unknown_label_is_refused(tmp_path, manifest, message):
     with pytest.raises(jc.InputError, match=message) as caught:
         jc.read_study(study(tmp_path / "s", manifest))
-    assert "\n" not in str(caught.value)
     assert "study.toml" in str(caught.value) or str(tmp_path) in str(caught.value)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl.study import merge_clients, write_moments
 
-from ..client.wide_rows import client_from, wide_regimes
+from ..client.wide_rows import wide_regimes
 from ..test_public_objects import assert_equal
 from .tables import client_of, frame_of, regimes_of
 
@@ -40,7 +40,7 @@ CLIENTS: dict[str, Callable[[], jc.Client]] = {
     "trimmed": lambda: read(trim=0.05),
     "covariates": lambda: read(covariates=["x4"], n_latent=2),
     "sensors": lambda: read(sensor_noise=0.5).with_sensors({"pump": "x1"}, {"x2": "bar"}),
-    "wide": lambda: client_from(wide_regimes(520, 200, latents=4)),
+    "wide": lambda: client_of(wide_regimes(520, 200, latents=4)),
 }
 
 
@@ -61,12 +61,7 @@ def test_merged_clients_have_the_moments_of_all_rows_in_any_order_of_columns(cut
     regimes, names = regimes_of(), [f"x{i + 1}" for i in range(4)]
     whole = client_of(regimes)
     rows = {k: v[cut:][:, order] for k, v in regimes.items()}
-    later = jc.Client.from_samples(
-        "lab-1",
-        observational=rows.pop("control"),
-        interventions=rows,
-        features=[names[i] for i in order],
-    )
+    later = client_of(rows, features=[names[i] for i in order])
     merged = merge_clients(client_of({k: v[:cut] for k, v in regimes.items()}), later)
     assert merged.n_samples == whole.n_samples
     assert merged.features == whole.features

@@ -1,4 +1,4 @@
-"""A time or row number is not a feature."""
+"""A time, row number or identifier is not a feature."""
 
 import numpy as np
 import pandas as pd
@@ -7,31 +7,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
+from jigsaw_crl.cli.app import run
 from jigsaw_crl.study.rows import RowNumbers
 
 from .tables import assert_same, frame_of, read_with_findings, regimes_of
 
+RISING, OTHER = "rising from row to row", "another whole number in every row"
+
 
 @pytest.mark.parametrize(
-    "column",
+    ("name", "column", "why"),
     [
-        lambda n: np.arange(n),
-        lambda n: 1.7e9 + np.arange(n) // 3,
-        lambda n: np.cumsum(np.random.default_rng(0).exponential(size=n)),
+        ("clock", lambda _, n: np.arange(n), RISING),
+        ("seconds with ties", lambda _, n: 1.7e9 + np.arange(n) // 3, RISING),
+        ("uneven times", lambda rng, n: np.cumsum(rng.exponential(size=n)), RISING),
+        ("batch_no", lambda _, n: np.arange(n) // 100, RISING),
+        ("ticket", lambda rng, n: rng.permutation(5 * n)[:n], OTHER),
+        ("sample_id", lambda rng, n: rng.choice(10**9, n, replace=False), OTHER),
     ],
-    ids=["row number", "seconds with ties", "uneven times"],
 )
-def test_a_time_or_row_number_is_named_and_not_used(column, tmp_path, reference):
+def test_a_time_a_row_number_or_an_identifier_is_named_and_not_used(
+    name, column, why, tmp_path, reference, capsys
+):
     frame = frame_of(regimes_of())
-    frame["clock"] = column(len(frame))
+    frame[name] = column(np.random.default_rng(0), len(frame))
     frame.to_csv(tmp_path / "lab-1.csv", index=False)
     client, findings = read_with_findings(tmp_path / "lab-1.csv")
     assert_same(client, reference)
     (finding,) = findings
     assert finding.check == "ignored-column"
-    assert "'clock' is rising from row to row" in finding.message
-    with pytest.warns(UserWarning, match="'clock' is rising"):
+    assert f"{name!r} is {why}" in finding.message
+    with pytest.warns(UserWarning, match=f"{name!r} is {why}"):
         assert_same(jc.Client.from_table(frame, name="lab-1"), reference)
+    assert run(["fragment", str(tmp_path / "lab-1.csv"), "-o", str(tmp_path / "f.json")]) == 0
+    assert why in capsys.readouterr().err
 
 
 def test_measurements_doses_and_short_runs_are_used():

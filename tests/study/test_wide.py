@@ -9,8 +9,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.client.reduction import ColumnSketch
 from jigsaw_crl.study import merge_clients, write_moments
 
-from ..client.wide_rows import client_from, probabilities, wide_regimes
-from .tables import read_with_findings, write_h5ad
+from ..client.wide_rows import probabilities, wide_regimes
+from .tables import client_of, read_with_findings, write_h5ad
 
 M, N = 520, 200
 
@@ -29,7 +29,7 @@ def frame(regimes) -> pd.DataFrame:
 
 def assert_alike(client: jc.Client, regimes: dict[str, np.ndarray]) -> None:
     """The client says what that of the rows in memory says."""
-    expected = client_from(regimes)
+    expected = client_of(regimes)
     assert client.labels == expected.labels
     assert client.n_latent == expected.n_latent
     assert client.n_samples == expected.n_samples
@@ -106,9 +106,6 @@ def test_sparse_rows_of_anndata_stay_sparse(tmp_path, regimes, monkeypatch):
     np.testing.assert_allclose(said["sparse"], said["dense"], atol=0.03)
 
 
-# -- moments files ---------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
     first, second = frame[::2], frame[1::2]
@@ -135,7 +132,7 @@ def test_rows_are_added_along_the_earlier_directions(tmp_path, frame, regimes):
     ],
 )
 def test_spoilt_directions_are_refused(tmp_path, regimes, change, message):
-    path = write_moments(client_from(regimes), tmp_path / "lab-1.moments.npz")
+    path = write_moments(client_of(regimes), tmp_path / "lab-1.moments.npz")
     with np.load(path) as file:
         arrays = {k: v for k, v in {**file, **change}.items() if v is not None}
     np.savez(path, **arrays)

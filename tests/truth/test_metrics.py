@@ -20,6 +20,8 @@ from jigsaw_crl.truth.metrics import (
 )
 from jigsaw_crl.truth.simulate import random_world, setting
 
+from ..baseline.test_global_causal_order import fragment as paper_fragment
+
 
 def exact_fragment(truth, basis=None):
     return Fragment(
@@ -115,13 +117,8 @@ def test_leakage_counts_forbidden_entries_only():
     assert support_leakage(truth, scaled) == pytest.approx(1 / forbidden)
 
 
-@pytest.fixture(scope="module")
-def of_four():
-    """The truth about a client with four singleton blocks."""
-    return setting("A", 0).truth(1)
-
-
-def test_rows_that_were_not_recovered_score_worst(of_four):
+def test_rows_that_were_not_recovered_score_worst():
+    of_four = setting("A", 0).truth(1)  # four blocks of one label
     for missing in (0.0, np.nan):
         nothing = exact_fragment(of_four, np.full_like(of_four.Q, missing))
         assert subspace_error(of_four, nothing) == support_leakage(of_four, nothing) == 1
@@ -186,9 +183,6 @@ def test_e1_scores_the_best_guess_of_an_assembled_order():
 
 
 def test_e1_of_algorithm_3_scores_every_pair_it_states_also_on_a_cycle():
-    def chain(name: str, a: str, d: str) -> Fragment:
-        blocks = (frozenset(a), frozenset(d))
-        return Fragment(name, "paper", (a, d), blocks, PartialOrder.from_pairs(blocks, [blocks]))
-
-    order = assemble([chain("lab-1", "a", "b"), chain("lab-2", "b", "a")], method="paper")
+    pieces = [paper_fragment(pair, pair, tuple(pair)) for pair in ("ab", "ba")]
+    order = assemble(pieces, method="paper")
     assert global_f1({("a", "b")}, order) == pytest.approx(2 / 3)

@@ -316,10 +316,11 @@ def _by_evidence(
         before = decided.verdicts
         falls = Falls(said, probability, log_factor, before)
         decided = with_witnesses(falls, decided, options.witnesses)
-    # Nothing is guessed about labels about which no client says anything.
+    # Nothing is guessed about labels about which no client says anything; the user may know it.
     heard = said.pooled.n_clients > 0
     named = np.asarray(heard.any(axis=0) | heard.any(axis=1))
-    denied = (decided.verdicts == NO) | ~(named[:, None] & named)
+    silent = ~(named[:, None] & named) & (decided.verdicts == OPEN)
+    denied = (decided.verdicts == NO) | silent
     order = GlobalOrder(
         panel=panel,
         use=said.use,

@@ -154,7 +154,13 @@ def check_together(
             remedy = "Leave the regime out, or correct its rows."
         if wrong:
             raise InputError(wrong, remedy, client=client, regime=regime)
-    rank_of(control.covariance, p, client=client, regime=names[0], features=features)
+    # Rows that carry the variance of a feature: beside those of a few, nothing else may be seen.
+    variance, carry = np.diagonal(control.covariance), np.full(d, np.inf)
+    if control.fourth is not None:
+        np.divide((control.rows or 0) * variance**2, control.fourth, carry, where=variance > 0)
+    k = int(carry.argmin())
+    spoilt = features[k] if carry[k] <= p else None
+    rank_of(control.covariance, p, client=client, regime=names[0], features=features, spoilt=spoilt)
 
 
 def rank_of(
@@ -164,8 +170,12 @@ def rank_of(
     client: str | None = None,
     regime: str | None = None,
     features: Sequence[str] = (),
+    spoilt: str | None = None,
 ) -> int:
-    """Number of directions of a symmetric matrix above rounding; an `InputError` below `least`."""
+    """Number of directions of a symmetric matrix above rounding; an `InputError` below `least`.
+
+    `spoilt` names a feature whose variance a few rows carry.
+    """
     values = np.linalg.eigvalsh(matrix)
     found = int(np.count_nonzero(values > RANK_TOLERANCE * max(float(values[-1]), 0.0)))
     if found >= least:
@@ -175,7 +185,12 @@ def rank_of(
         "Constant columns and copies of other columns add no dimension: measure more features, or "
         "split the client."
     )
-    if float(spread.max(initial=0.0)) > 1e4 * float(spread.min(initial=np.inf)):
+    if spoilt is not None:
+        remedy = (
+            f"A few rows carry the variance of {spoilt!r}, beside which other directions look like "
+            "rounding: leave whole rows out with --trim 0.05 (trim=0.05)."
+        )
+    elif float(spread.max(initial=0.0)) > 1e4 * float(spread.min(initial=np.inf)):
         widest = f" ({features[int(np.argmax(spread))]!r} is the widest)" if features else ""
         remedy = (
             f"Their units differ too much to tell{widest}: leave out a time or an index, and "

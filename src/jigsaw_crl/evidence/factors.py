@@ -209,7 +209,9 @@ class BayesFactors(ReadOnlyArrays):
         log_open = np.log(share) + log_missed
         return replace(self, district=district), np.asarray(log_open)
 
-    def averaged(self, log_open: FloatArray | None = None) -> Pooled:
+    def averaged(
+        self, log_open: FloatArray | None = None, missed: BoolArray | None = None
+    ) -> Pooled:
         """The client's evidence with districts averaged over.
 
         With π the probability that a pair lies in one district,
@@ -225,7 +227,7 @@ class BayesFactors(ReadOnlyArrays):
         """
         if log_open is None:
             bayes, log_open = self.joint()
-            return bayes.averaged(log_open)
+            return bayes.averaged(log_open, missed)
         says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
         np.fill_diagonal(says, False)
         log_fixed = np.log1p(-np.exp(log_open))
@@ -238,4 +240,4 @@ class BayesFactors(ReadOnlyArrays):
 
         settled = self.ancestor - self._no_effect()
         ancestor = np.where(self.settled, settled, over(self.ancestor))
-        return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says)
+        return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says, missed)

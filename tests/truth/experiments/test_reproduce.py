@@ -95,13 +95,10 @@ def test_a_killed_worker_raises_an_input_error():
         reproduce._results(_end_process, [(1,), (2,)], 2, "test")
 
 
-# -- pages ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda _: plan_of("pictures", quick=True), "nothing to reproduce"),
+        (lambda _: plan_of("pictures", quick=True), "no experiment 'pictures'"),
         (lambda out: reproduce.run_plan(tiny(methods=("guess",)), out), "no method 'guess'"),
         (lambda _: plan_of("tables", quick=True, only=["A"]), "no part of the tables 'A'"),
     ],

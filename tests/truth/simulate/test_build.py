@@ -64,7 +64,6 @@ def test_named_labels_and_given_weights_are_kept():
         (lambda: world_from_graph([[0, np.inf], [0, 0]], [[0]], None), "finite"),
     ],
 )
-def test_bad_arguments_are_refused_in_one_line(call, says):
-    with pytest.raises(InputError, match=says) as caught:
+def test_bad_arguments_are_refused(call, says):
+    with pytest.raises(InputError, match=says):
         call()
-    assert "\n" not in str(caught.value)

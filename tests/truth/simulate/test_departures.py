@@ -1,5 +1,7 @@
 """Departures of the rows from the model: each does what its name says, and nothing else."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -30,8 +32,6 @@ def lag_one(x):
 
 
 # -- what each does -------------------------------------------------------------------------------
-
-
 def test_autocorrelated_rows_have_the_correlation_and_the_covariance_asked_for(world):
     x = control(world, "autocorrelation=0.8")
     assert np.allclose(lag_one(x), 0.8, atol=0.03)
@@ -158,8 +158,6 @@ def test_a_site_that_lacks_an_edge_has_the_rows_of_a_world_without_it(world):
 
 
 # -- where, together, and again -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", DEPARTURES)
 def test_every_departure_is_the_same_again_and_differs_by_seed(world, name):
     size = {"t-noise": 4, "uneven-sensors": 10, "other-label": 2, "lacks-edge": 1}.get(name, 0.3)
@@ -172,8 +170,6 @@ def test_every_departure_is_the_same_again_and_differs_by_seed(world, name):
 
 
 # -- text and errors ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("departures", "says"),
     [
@@ -193,11 +189,9 @@ def test_every_departure_is_the_same_again_and_differs_by_seed(world, name):
         (["lacks-edge=40"], "possible at no client"),
     ],
 )
-def test_departures_that_mean_nothing_are_refused_in_one_line(world, departures, says):
-    with pytest.raises(InputError) as error:
+def test_departures_that_mean_nothing_are_refused(world, departures, says):
+    with pytest.raises(InputError, match=re.escape(says)):
         world.sample(0, 100, departures=departures)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_departure_of_named_clients_concerns_these_alone(world):

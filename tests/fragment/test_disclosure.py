@@ -11,33 +11,16 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.answer import make_answer
-from jigsaw_crl.federated.disclosure import FIELDS, rounded, shown
 from jigsaw_crl.federated.settings import SiteSettings
+from jigsaw_crl.fragment.disclosure import FIELDS, rounded, shown
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
 
+from ..client.wide_rows import wide_regimes
+from ..study.tables import client_of
+
 FEATURES = 137  # no other number in these fragments is 137
 GUIDE = Path(__file__).parents[2] / "docs" / "federated.md"
-
-
-def client_with(n_samples, n_features=FEATURES, seed=0):
-    """A client of a small world seen through many features with telling names."""
-    world = jc.simulate.setting("A", seed)
-    inner = world.client(0, n_samples=2000, noise="laplace", seed=seed)
-    rng = np.random.default_rng(seed)
-    mix = rng.normal(size=(n_features, inner.n_features))
-
-    def rows(moments):
-        values, vectors = np.linalg.eigh(moments.covariance)
-        root = vectors * np.sqrt(np.clip(values, 0, None))
-        return rng.normal(size=(n_samples, len(values))) @ root.T @ mix.T
-
-    return jc.Client.from_samples(
-        "lab",
-        observational=rows(inner.control),
-        interventions={label: rows(inner.interventions[label][0]) for label in inner.labels},
-        features=[f"secret-feature-{i}" for i in range(n_features)],
-    )
 
 
 def lengths(value):
@@ -50,7 +33,8 @@ def lengths(value):
 
 @pytest.fixture(scope="module")
 def pieces():
-    world, wide = jc.simulate.setting("A", 1), client_with(1500)
+    world, names = jc.simulate.setting("A", 1), [f"secret-feature-{i}" for i in range(FEATURES)]
+    wide = client_of(wide_regimes(FEATURES, 1500), features=names)
     return [
         jc.recover_fragment(wide),
         jc.recover_fragment(wide, method="paper"),
@@ -155,8 +139,6 @@ def test_show_prints_every_number_that_is_written(words, tmp_path, capsys):
 
 
 # -- what a fragment says about single rows --------------------------------------------------------
-
-
 def lab(control, regimes, scale=1.0):
     return jc.Client.from_samples(
         "lab",
