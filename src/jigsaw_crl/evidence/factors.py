@@ -23,9 +23,6 @@ from jigsaw_crl.evidence.priors import (
     WEAK_PAIRS,
 )
 
-__all__ = ["DECIMALS", "STEP", "BayesFactors"]
-
-
 # Evidence is kept to four decimals: far below any decision's margin. A fragment read from a file
 # then equals the one in memory, and says no more about the data than it must.
 DECIMALS = 4

@@ -22,8 +22,6 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.priors import MISSED
 
-__all__ = ["Pooled", "Shares", "mixed", "unrelated"]
-
 CountArray = npt.NDArray[np.int32]
 Shares = Sequence[float | FloatArray]
 

@@ -19,20 +19,7 @@ from scipy.special import chdtrc
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM
 from jigsaw_crl.client.white import White
-from jigsaw_crl.nullcone.search import CLOSE, climb, starts, unit
-
-__all__ = [
-    "CLOSE",
-    "REPLICAS",
-    "ROUGH",
-    "Changes",
-    "ascend",
-    "changes_of",
-    "fits",
-    "starts",
-    "tail_of",
-    "unit",
-]
+from jigsaw_crl.nullcone.search import CLOSE, climb, starts
 
 # Copies of the moments with errors added. Densities are those of Student's t with as many degrees
 # of freedom, because the covariances come from so many copies.

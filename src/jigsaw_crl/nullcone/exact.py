@@ -29,8 +29,6 @@ from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.judge import Judged
 from jigsaw_crl.nullcone.readings import IMPOSSIBLE, READINGS, ZERO, Readings
 
-__all__ = ["Rounding", "exact_products", "exact_readings"]
-
 # Bounds are for the worst case, and rounding errors are found to be below a thousandth of them. A
 # number is zero within the first share of its bound; beyond the second multiple it is not.
 SURE, CLEAR = 1e-2, 10.0

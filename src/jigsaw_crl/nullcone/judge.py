@@ -38,8 +38,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges
 from jigsaw_crl.client.white import White
 
-__all__ = ["Judged", "excess_spread", "judge", "pool", "spread_edge"]
-
 # A misfit below the first number is not worth a line; chance allows so many standard deviations;
 # larger ones are those of a model that does not fit, not of rows that are alike.
 NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0

@@ -34,8 +34,6 @@ from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.changes import Changes, changes_of, fits
 from jigsaw_crl.nullcone.peeling import Peeled, peel
 
-__all__ = ["DOUBTED", "Nonlinear", "read_nonlinear"]
-
 # Chance that a linear client is peeled where effects run both ways, which is then the chance that a
 # false claim is not named; otherwise it is `RARE_ALARM`, over all its regimes.
 DOUBTED = 0.05

@@ -47,18 +47,8 @@ from scipy.special import chdtrc, chdtri, expit, logsumexp
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.evidence.priors import PAIR_COST
-from jigsaw_crl.nullcone.changes import (
-    CLOSE,
-    REPLICAS,
-    ROUGH,
-    Changes,
-    ascend,
-    starts,
-    tail_of,
-    unit,
-)
-
-__all__ = ["Peeled", "peel"]
+from jigsaw_crl.nullcone.changes import REPLICAS, ROUGH, Changes, ascend, tail_of
+from jigsaw_crl.nullcone.search import CLOSE, starts, unit
 
 # Tail probability of a fit from which it counts as bad rather than good.
 DOUBT = 1e-3

@@ -30,8 +30,6 @@ from jigsaw_crl.nullcone.judge import Judged, excess_spread, pool
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, decided
 from jigsaw_crl.nullcone.second_targets import Second, second_targets
 
-__all__ = ["RARE", "Reading", "Sight", "read", "see"]
-
 # Probability of what an assembled order makes improbable: it is wrong about a cause of two labels,
 # a cause without a label joins them, or an effect is too small to see. Blocks and bases are as good
 # from .002 to .1 (random worlds of 10 to 40 latents and settings A to C, 10³ and 10⁴ rows).

@@ -34,18 +34,6 @@ from jigsaw_crl.base.nulls import FALSE_ALARM, RARE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import Span, search, span_of
 
-__all__ = [
-    "IMPOSSIBLE",
-    "NEGLIGIBLE",
-    "READINGS",
-    "UNSEEN",
-    "ZERO",
-    "Readings",
-    "decided",
-    "estimate",
-]
-
-
 # Two free lines and the line of "c = 0".
 READINGS = 3
 ZERO = READINGS - 1

@@ -16,8 +16,6 @@ import numpy as np
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.client.white import White
 
-__all__ = ["CLOSE", "TIE", "Span", "climb", "search", "span_of", "starts", "unit"]
-
 # Powers of D applied to the mean shift; with two eigenvectors the span has two dimensions more.
 POWERS = 4
 # Steps of the fixed point, and the length of the last one.

@@ -33,8 +33,6 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MISSED, OPEN_PAIRS, OPEN_SHARE
 from jigsaw_crl.nullcone.reading import RARE
 
-__all__ = ["Structure", "decide", "joined_by_others"]
-
 
 @dataclass(frozen=True, eq=False)
 class Structure:
