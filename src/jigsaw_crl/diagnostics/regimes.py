@@ -62,7 +62,7 @@ def _beyond_chance(
     else:
         ends = ratio_edges(white.dimension, min(base.n, most) - 1, other.n - 1, level)
     below, above = beyond(values, np.array(ends))
-    second = max(below[1], above[-2]) if len(values) > 2 else 0.0
+    second = max(below[1], above[-2]) if len(values) > 1 else 0.0
     return float(max(below[0], above[-1])), float(second)
 
 
@@ -77,7 +77,6 @@ def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str
     level, moments = FALSE_ALARM / (len(named) - 1), [m for _, m in named]
     unbias = [1.0 if m.n is None else m.n / (m.n - 1) for m in moments[1:]]
     values = rows.eigen.values * np.array(unbias)[:, None]
-    values = values if white.dimension > 1 else values[:, :1]
     each = zip(values, moments[1:], strict=True)
     own, more = np.array([_beyond_chance(x, rows, moments[0], m, level) for x, m in each]).T
     if not rows.exact:

@@ -242,7 +242,7 @@ class _Client:
         d = self.d[:, left] @ B
         D = Bt[:, None] @ self.D[:, left] @ B[:, None]
         K = Bt @ self.changes.signal @ B
-        fitted, chi = ascend(starts(d[0], D[0]), d[0], D[0], (w_d, w_D), CLOSE)
+        fitted, chi = ascend(starts(d[0], *np.linalg.eigh(D[0])), d[0], D[0], (w_d, w_D), CLOSE)
         near = unit((fitted @ B[0].T) @ B)[:, :, None, :]
         every = np.broadcast_to(w_d, d.shape[:2]), np.broadcast_to(w_D, d.shape[:2])
         u, copied = ascend(near, d, D, every, ROUGH)
