@@ -265,7 +265,7 @@ def recover_clients(
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)
     if report is None:
-        each = in_parallel(n_jobs, check_client, [(c, c.white) for c in study.clients])
+        each = in_parallel(n_jobs, check_client, [(c,) for c in study.clients])
         # Which labels clients share is said of their fragments.
         report = StudyReport(tuple(each), study.findings, tuple(check_copies(study.clients)))
     clients = list(study.clients)

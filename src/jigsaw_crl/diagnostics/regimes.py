@@ -66,14 +66,15 @@ def _beyond_chance(
     return float(max(below[0], above[-1])), float(second)
 
 
-def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str, float]]:
+def check_regimes(client: Client) -> tuple[list[Finding], dict[str, float]]:
     """Findings about the regimes, and the strength of each label.
 
     A strength of 1 is the edge of chance; it is the larger of that of the covariance and that of
     the mean.
     """
     # Without the sensors' noise; exact moments have no mean of their own.
-    rows, named = white.rows, client.named_regimes
+    white, named = client.white, client.named_regimes
+    rows = white.rows
     level, moments = FALSE_ALARM / (len(named) - 1), [m for _, m in named]
     unbias = [1.0 if m.n is None else m.n / (m.n - 1) for m in moments[1:]]
     values = rows.eigen.values * np.array(unbias)[:, None]
