@@ -265,7 +265,10 @@ def recover_clients(
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)
     if report is None:
-        each = in_parallel(n_jobs, check_client, [(c,) for c in study.clients])
+        for client in study.clients:
+            # Once, here: it goes with the client to the checks and to recovery.
+            _ = client.white
+        each = in_parallel(n_jobs, check_client, [(client,) for client in study.clients])
         # Which labels clients share is said of their fragments.
         report = StudyReport(tuple(each), study.findings, tuple(check_copies(study.clients)))
     clients = list(study.clients)

@@ -96,4 +96,4 @@ def check_batches(client: Client) -> Iterator[Finding]:
     yield finding("batch-without-control", value, labels=labels, severity=severity, cost=cost)
 
 
-CHECKS = (check_drift, check_batches)
+CHECKS = [check_drift, check_batches]

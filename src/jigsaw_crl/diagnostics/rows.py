@@ -285,4 +285,4 @@ def _censored() -> tuple[FloatArray, ...]:
     return a, third / second**1.5, fourth / second**2, mean, np.sqrt(second)
 
 
-CHECKS = (check_heavy_tails, check_light_tails, check_clipped, check_counts, check_covariates)
+CHECKS = [check_heavy_tails, check_light_tails, check_clipped, check_counts, check_covariates]

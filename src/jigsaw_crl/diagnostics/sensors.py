@@ -160,4 +160,4 @@ def check_gains(client: Client) -> list[Finding]:
     return [finding("drifting-gains", value, MATTERS, percent=percent)]
 
 
-CHECKS = (check_bent, check_gains, check_sensors)
+CHECKS = [check_bent, check_gains, check_sensors]
