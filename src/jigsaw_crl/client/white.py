@@ -120,7 +120,8 @@ def whiten(client: Client) -> White:
     base = space.basis.T @ (control - np.diag(space.sensors)) @ space.basis
     W = inverse_square_root(base) @ space.basis.T
     noise = (W * space.sensors) @ W.T if space.sensors.any() else None
-    shifts, errors = batch_means(client, space)
+    of_rows = W if noise is None else inverse_square_root(np.eye(len(W)) + noise) @ W
+    shifts, errors = batch_means(client, of_rows)
     d = shifts @ W.T
     M = np.array([W @ m.covariance @ W.T for m in client.regimes])
     n, n0 = np.array([m.n or 0.0 for m in client.regimes]), float(client.control.n or 0)

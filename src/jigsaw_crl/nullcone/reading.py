@@ -15,12 +15,7 @@ from scipy.special import ndtri
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.nulls import RARE_ALARM
 from jigsaw_crl.client.white import White
-from jigsaw_crl.evidence.hypotheses import (
-    HYPOTHESES,
-    Hypotheses,
-    Meaning,
-    hard_hypotheses,
-)
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, Meaning, hard_hypotheses
 from jigsaw_crl.evidence.mixture import Statistics, by_label, densities, in_all
 from jigsaw_crl.evidence.priors import STRONG
 from jigsaw_crl.nullcone.choice import Choice, choose_readings
