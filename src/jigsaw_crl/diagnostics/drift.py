@@ -42,10 +42,9 @@ def check_drift(client: Client) -> Iterator[Finding]:
     squares = sorted(float(step @ step) / variance for step, variance in each)
     jumps = squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
     if moved > edge and (jumps or _trends(steps)):
-        rows = sum(part.n or 0 for part in parts)
         # With more than half of its variance along some direction, the control's covariance is not
         # that of the system, and no regime can be compared with it.
-        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > rows
+        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > (whole.rows or 0)
         severity = "error" if mostly else "warning"
         than = "the rows vary otherwise" if mostly else "chance allows"
         place = client.control_name

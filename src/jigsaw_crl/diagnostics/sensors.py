@@ -33,9 +33,8 @@ WIDE_SPREAD = 1e3
 ALWAYS = 1e-3
 # The turn matters when it is no longer small beside the error of a variance: turn² · rows.
 MATTERS = 0.25
-# Every regime needs an eigendecomposition; tables with more features are not checked, and so many
-# regimes show what all of them do.
-MOST_FEATURES, MOST_REGIMES = 400, 16
+# Every regime needs an eigendecomposition; so many show what all of them do.
+MOST_REGIMES = 16
 
 
 def check_bent(client: Client) -> Iterator[Finding]:
@@ -137,7 +136,7 @@ def check_gains(client: Client) -> list[Finding]:
     """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
     client, spectrum = client.linear, client.white.space
     d, p = client.n_features, client.n_latent
-    if client.is_population or p == d or d > MOST_FEATURES:
+    if client.is_population or p == d:
         return []
     long = [m for _, m in client.named_regimes if (m.n or 0) >= ENOUGH_ROWS * d]
     if len(long) < 2:

@@ -44,13 +44,6 @@ class Pooled:
     n_clients: CountArray
 
     @classmethod
-    def zero(cls, n_scales: int, p: int) -> Pooled:
-        """No evidence about p labels."""
-        scales = np.zeros((2, n_scales + 1, p, p))
-        counts = np.zeros((3, p, p), dtype=np.int32)
-        return cls(scales[0], scales[1], np.zeros((p, p)), *counts)
-
-    @classmethod
     def of_client(
         cls, ancestor: FloatArray, lean: FloatArray, single: BoolArray, says: BoolArray
     ) -> Pooled:
@@ -70,7 +63,8 @@ class Pooled:
     @classmethod
     def sum(cls, n_scales: int, p: int, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """Weighted sum over clients: (weight, positions of its labels, evidence) each."""
-        return cls.zero(n_scales, p)._plus(parts, 1)
+        scales, counts = np.zeros((2, n_scales + 1, p, p)), np.zeros((3, p, p), dtype=np.int32)
+        return cls(scales[0], scales[1], np.zeros((p, p)), *counts)._plus(parts, 1)
 
     def minus(self, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """The sum without some of its parts."""
