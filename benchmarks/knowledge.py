@@ -103,12 +103,18 @@ def gain_table(records: Iterable[Record]) -> str:
 
 def page_table(records: list[Record]) -> str:
     """Scores, and below them how often wrong knowledge is named."""
-    named = [pair for r in records for pair in r["named"]]
-    firm = [hit for hit, decided in named if decided]
+    cases = {
+        cell.rows: [pair for r in found for pair in r["named"]]
+        for cell, found in by_cell(Cell, records).items()
+    }
+    told = ", and ".join(
+        f"with {rows:,} rows in {sum(hit for hit, _ in named)} of {len(named)} cases "
+        f"({sum(hit for hit, firm in named if firm)} of the {sum(firm for _, firm in named)} that "
+        "the data alone decide)"
+        for rows, named in cases.items()
+    )
     return (
-        f"{gain_table(records)}\n\nA true pair that was said the other way round was named in "
-        f"{sum(hit for hit, _ in named)} of {len(named)} cases; where the data alone decide the "
-        f"pair, in {sum(firm)} of {len(firm)}."
+        f"{gain_table(records)}\n\nA true pair that was said the other way round was named {told}."
     )
 
 

@@ -106,7 +106,7 @@ def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason)
     assert kept == other
     assert (found.check, found.severity, found.regime) == ("unclear-regime", "error", "pump")
     assert reason in found.message
-    assert "more than one node" in found.message
+    assert "more than one latent" in found.message
 
 
 def test_if_every_regime_looks_like_several_targets_the_sensors_are_named():

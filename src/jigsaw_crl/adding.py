@@ -28,7 +28,7 @@ def add_sites(
     """A result with further or corrected sites; see `Result.add`."""
     names = [_name_of(site) for site in sites]
     if not sites:
-        raise InputError("no site is given to add", "Pass a fragment or a client.")
+        raise InputError("no client is given to add", "Pass a fragment or a client.")
     for name in names:
         if replace:
             _check_known(result, name, "to replace")
@@ -65,8 +65,8 @@ def remove_sites(result: Result, *sites: str) -> Result:
         _check_known(result, name, "to remove")
     if not sites or set(sites) >= set(result.fragments):
         raise InputError(
-            "no site is named to remove" if not sites else "no site would be left",
-            "Name some of the result's sites.",
+            "no client is named to remove" if not sites else "no client would be left",
+            "Name some of the result's clients.",
         )
     return _joined(result, sites)
 

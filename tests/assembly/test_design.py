@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jigsaw_crl import InputError, assemble, next_client
+from jigsaw_crl import InputError, assemble, next_client, recover
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.views import View
 from jigsaw_crl.truth.simulate.world import World
@@ -116,3 +116,12 @@ def test_labels_that_cannot_be_had_or_cost_too_much_are_not_proposed():
         next_client(order, cannot=["nobody"])
     with pytest.raises(InputError, match="fewer than two labels"):
         next_client(order, cannot=order.labels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_label_more_brings_no_more_for_its_cost(seed):
+    order = recover(random_world(10, 4, 0.6, seed=seed).clients(500)).order
+    for cost in ({}, {order.labels[seed]: 3.0}):
+        shares = re.findall(r"([\d.]+) per", next_client(order, cost=cost).reason)
+        assert shares
+        assert float(shares[0]) >= max(map(float, shares))

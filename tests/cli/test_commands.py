@@ -1,8 +1,10 @@
 """The command line: help, exit codes, JSON on stdout, notes on stderr."""
 
 import json
+import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,6 +137,34 @@ def test_design_says_when_there_is_nothing_left_to_settle(tmp_path, capsys):
     assert capsys.readouterr().out == "Nothing is undetermined: no further client is needed.\n"
 
 
+def test_design_takes_what_cannot_be_had_and_what_it_costs(tmp_path, capsys):
+    world = jc.simulate.setting("A", 0)
+    result = jc.recover([world.client(0), world.client(4)])
+    result.save(tmp_path / "out")
+    asked = ["design", str(tmp_path / "out"), "--cannot", "z1", "--cost", "z2=5"]
+    assert cli.run([*asked, "--json"]) == 0
+    found = jc.next_client(result.order, cost={"z2": 5.0}, cannot=["z1"])
+    assert json.loads(capsys.readouterr().out)["labels"] == list(found.labels)
+    assert "z1" not in found.labels
+    assert cli.run(asked) == 0
+    assert "per unit of cost" in capsys.readouterr().out
+
+
+def test_a_terminal_shows_how_far_a_loop_is_and_the_time_that_remains(capsys, monkeypatch):
+    from jigsaw_crl.base.terminal import counted, working
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with working("assembling"):
+        for step in counted(range(30), 30):
+            time.sleep(0.02 if step else 0.2)
+    told = capsys.readouterr().err
+    assert "assembling" in told
+    assert "30/30" in told
+    # The time that has passed, and the time that remains.
+    assert len(re.findall(r"0:00:\d\d", told.rpartition("30/30")[2])) == 2
+
+
 def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
     from jigsaw_crl.cli.output import Table, emit
 
@@ -172,7 +202,7 @@ def test_check_and_recover_name_one_reason_where_every_sensor_bends(tmp_path, ca
     ).to_csv(tmp_path / "study" / "lab.csv", index=False)
     assert cli.run(["check", str(tmp_path / "study")]) == 2
     checked = capsys.readouterr()
-    assert "moves more than one node" not in checked.out
+    assert "moves more than one latent" not in checked.out
     assert "the sensors are not linear, since every regime of this client looks so" in checked.out
     assert cli.run(["recover", str(tmp_path / "study")]) == 2
     assert capsys.readouterr().err == checked.err

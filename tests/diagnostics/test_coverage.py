@@ -104,3 +104,20 @@ def test_a_lonely_label_that_others_write_in_two_parts_is_asked_about():
     labels = {"essen": ["TankTemp", "pump"], "bonn": ["tank_temp", "pump"], "celle": ["tank_temp"]}
     (told,) = (f.message for f in check_coverage(labels) if f.check == "lonely-labels")
     assert told.endswith("TankTemp (essen; is it tank_temp?)")
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [("vlave", "valve"), ("valv", "valve"), ("Valve s", "valve"), ("stream", ""), ("step 12", "")],
+)
+def test_a_lonely_label_that_may_be_misspelt_is_asked_about(label, meant):
+    labels = {"essen": [label, "pump"], "bonn": ["valve", "step 21"], "celle": ["step 21", "pump"]}
+    (told,) = (f.message for f in check_coverage(labels) if f.check == "lonely-labels")
+    assert (f"{label} (essen; is it {meant}?)" in told) == bool(meant)
+    assert ("?" in told) == bool(meant)
+
+
+def test_a_client_that_has_both_spellings_is_not_asked():
+    labels = {"essen": ["vlave", "valve"], "bonn": ["valve"]}
+    (told,) = (f.message for f in check_coverage(labels) if f.check == "lonely-labels")
+    assert told.endswith("vlave (essen)")

@@ -23,8 +23,8 @@ def test_a_regime_whose_noisy_feature_moved_is_not_said_to_be_like_the_control()
     # The moved feature is noise alone, so the directions of the latents do not show it.
     rng = np.random.default_rng(5)
     loadings = np.array([[3.0, 3.0, -3.0, 0.0], [3.0, -3.0, 1.0, 0.0]])
-    control, same, moved = rng.normal(size=(3, 2_000, 2)) @ loadings
-    control, same, moved = (x + rng.normal(size=(2_000, 4)) for x in (control, same, moved))
+    latents, noise = rng.normal(size=(3, 2_000, 2)), rng.normal(size=(3, 2_000, 4))
+    control, same, moved = latents @ loadings + noise
     moved[:, 3] += 4.0
     client = jc.Client.from_samples(
         "plant", observational=control, interventions={"same": same, "moved": moved}, n_latent=2

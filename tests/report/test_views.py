@@ -2,6 +2,7 @@
 
 from xml.etree import ElementTree
 
+import jigsaw_crl as jc
 from jigsaw_crl.base.text import signed
 from jigsaw_crl.report.drawing import draw_graph
 from jigsaw_crl.report.writing import svg
@@ -45,3 +46,8 @@ def test_large_orders_are_not_drawn_in_notebooks():
     labels = [f"z{i:03d}" for i in range(130)]
     result = assembled(chain_fragment("one", *labels))
     assert "write the report" in result.order._repr_html_()
+
+
+def test_notebooks_show_certificates_and_proposals_as_they_are_printed(plant):
+    for shown in (plant.order.explain("pump", "valve"), jc.next_client(plant.order)):
+        assert repr(shown) == str(shown)

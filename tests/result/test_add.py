@@ -62,9 +62,9 @@ def test_what_cannot_be_added_is_refused_in_one_line():
         result.add(last, replace=True)
     with pytest.raises(jc.InputError, match="no client 'client-5' to remove"):
         result.remove("client-5")
-    with pytest.raises(jc.InputError, match="no site would be left"):
+    with pytest.raises(jc.InputError, match="no client would be left"):
         result.remove(*(c.name for c in first))
-    with pytest.raises(jc.InputError, match="no site is given"):
+    with pytest.raises(jc.InputError, match="no client is given"):
         result.add()
     with pytest.raises(jc.InputError, match="not str"):
         result.add("client-9")  # type: ignore[arg-type]

@@ -116,7 +116,7 @@ def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
     assert "lab: not-identified: " in out
     said = out.splitlines()[-1]
     assert said.startswith("0 of 1 client can say something about ancestors. Noise or means alone")
-    assert said.endswith("Make these interventions hard.")
+    assert said.endswith("or take more rows where they are few.")
     assert cli.run(["recover", str(tmp_path / "lab.npz")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == said
     result = jc.recover([jc.read_client(tmp_path / "lab.npz")]).with_proposal()

@@ -174,3 +174,14 @@ def test_a_column_without_values_is_ignored(tmp_path: Path) -> None:
     assert '"remark",  # empty' in text
     assert "missing" not in tomllib.loads(text)
     assert jc.read_study(tmp_path)["north"].n_samples["control"] == 200
+
+
+def test_a_label_that_may_be_misspelt_is_drafted_as_a_question(tmp_path: Path) -> None:
+    for name, label in {"north": "pump", "south": "pump", "west": "pupm"}.items():
+        frame_of(regimes_of()).replace({"regime": {"pump": label}}).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+    assert run(["init", str(tmp_path)]) == 0
+    text = (tmp_path / "study.toml").read_text()
+    assert '# "pupm" = "pump"  # is it a misspelling?' in text
+    assert not tomllib.loads(text)["rename"]

@@ -99,10 +99,10 @@ def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys):
         assert cli.run(["fragment", str(path), "-o", str(out)]) == 0
         assert jc.read_fragment(out).client == "lab-1"
     capsys.readouterr()
-    with pytest.raises(jc.InputError, match="delete this table if the site left"):
+    with pytest.raises(jc.InputError, match="delete this table if the client left"):
         jc.read_study(tmp_path)
     (tmp_path / "study.toml").write_text("[clients.lab-1]\n[clients.lab-2]\n")
-    with pytest.raises(jc.InputError, match="delete this table if the site left"):
+    with pytest.raises(jc.InputError, match="delete this table if the client left"):
         jc.read_study(tmp_path)
 
 

@@ -89,3 +89,13 @@ def test_the_numbers_stay_with_the_fragment_and_the_result_it_joins(study, tmp_p
     assert "2 of 'control', 1 of 'a'" in html.unescape(
         (tmp_path / "result" / "report.html").read_text()
     )
+
+
+def test_rows_under_two_interventions_at_once_are_left_out_if_both_are_labels():
+    joint = table(seed=1).query("regime == 'a'").assign(regime="a + B")
+    with pytest.warns(UserWarning, match=r"'a \+ B': its rows have 2 perturbations") as told:
+        read = jc.Client.from_table(pd.concat([table(), joint]), name="lab")
+    assert sorted(read.labels) == ["a", "b", "c"]
+    assert "ignore" not in str(told[0].message)
+    unknown = pd.concat([table().query("regime != 'c'"), joint.assign(regime="a+d")])
+    assert sorted(jc.Client.from_table(unknown, name="lab").labels) == ["a", "a+d", "b"]

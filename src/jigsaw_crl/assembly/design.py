@@ -41,7 +41,7 @@ MOST_SETS = 64
 NO_COST: Mapping[str, float] = FrozenMapping({})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proposal:
     """What the next client should access, and what it is expected to settle.
 
@@ -62,7 +62,7 @@ class Proposal:
     expected : float
         Expected number of open pairs that it settles, those that others imply included.
     reason : str
-        Why so many labels.
+        Why this many labels.
     hard : tuple of str
         Labels whose interventions should be hard, which the expectation counts on: those so far are
         hard, or moved a single direction.
@@ -105,6 +105,9 @@ class Proposal:
             f"Next client: {', '.join(self.labels)}. {self.kinds} Such a client {self.expects}; it "
             f"cannot settle {len(self.cannot)} of them.".split()
         )
+
+    # A notebook shows what is readable.
+    __repr__ = __str__
 
 
 def next_client(
@@ -273,17 +276,16 @@ class SiteSearch:
             sets.append(self._with_one_more(sets[-1]))
         if size is not None:
             return sets[-1], "as many labels as asked for"
-        best = int(np.argmax([self._gain(labels) for labels in sets]))
-        reason = self._told(sets[best])
-        if best + 1 < len(sets):
-            reason += f"; {self._told(sets[best + 1])}"
-        return sets[best], reason
-
-    def _told(self, labels: IntArray) -> str:
-        """The bits that a client with these labels brings, in all and by cost."""
-        bits, cost = float((self.bits * self.chances(labels)).sum()), self.cost[labels].sum()
+        every = counted(sets, len(sets))
+        bits = [float((self.bits * self.chances(labels)).sum()) for labels in every]
+        shares = [b / self.cost[labels].sum() for b, labels in zip(bits, sets, strict=True)]
+        best = int(np.argmax(shares))
         by = "label" if (self.cost == 1.0).all() else "unit of cost"
-        return f"{len(labels)} labels bring {bits:.2g} bits, {bits / cost:.2g} per {by}"
+        reason = "; ".join(
+            f"{len(sets[k])} labels bring {bits[k]:.2g} bits, {shares[k]:.2g} per {by}"
+            for k in range(best, min(best + 2, len(sets)))
+        )
+        return sets[best], reason
 
     def _with_one_more(self, labels: IntArray) -> IntArray:
         """The set with the label that promises most beside them, sorted.

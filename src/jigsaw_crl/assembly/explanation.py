@@ -64,7 +64,7 @@ EDGES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """Why the verdict on one ordered pair is what it is.
 
@@ -158,6 +158,9 @@ class Certificate:
             who = ", ".join(self.contested_by)
             lines.append(f"  It is contested: without the others, {who} would decide the opposite.")
         return "\n".join(lines)
+
+    # A notebook shows what is readable.
+    __repr__ = __str__
 
     def _why(self, step: Step) -> str:
         if step.rule in ("known", "weighed"):

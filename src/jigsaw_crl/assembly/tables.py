@@ -141,7 +141,7 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
             raise InputError(
                 f"no effect of {label!r} is known",
                 "An effect needs a hard intervention on the cause and on the affected label at one "
-                "site; where the system is not linear, it must shift the mean.",
+                "client; where the system is not linear, it must shift the mean.",
             )
         if abs(size - dose) > SAME_DOSE * abs(dose):
             raise InputError(

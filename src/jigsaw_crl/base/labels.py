@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Context, Decimal, InvalidOperation
+from difflib import SequenceMatcher
 from functools import lru_cache
 from unicodedata import category, name, normalize
 
@@ -48,6 +49,8 @@ _ALIKE = str.maketrans(
     "авгекморстухѕіјԁһԛԝьαβγεικνορτυχζη01l",
     "abrekmopctyxsijdhqwbabyeiknoptuxznoii",
 )
+# A misspelt label has so many characters at least, and shares so much with the one that is meant.
+_SHORTEST, _ALIKE_ENOUGH = 4, 0.75
 # What a spreadsheet takes as the start of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -120,6 +123,53 @@ def respelt(sites: Iterable[Iterable[str]], known: Iterable[str] = ()) -> list[d
     best = {key: max(found, key=lambda x: found[x]) for key, found in seen.items()}
     best |= {label_key(label): label for label in known}
     return [{x: best[label_key(x)] for x in own if x != best[label_key(x)]} for own in labels]
+
+
+def misspelt(sites: Iterable[Iterable[str]]) -> dict[str, str]:
+    """Labels of one site alone that may be a slip for a label which that site lacks.
+
+    The two differ by the order of their letters, by one letter more or less, or by spaces. Their
+    digits are the same.
+
+    Examples
+    --------
+    >>> from jigsaw_crl.base.labels import misspelt
+    >>> misspelt([["vlave", "pump 1"], ["valve", "pump 2"], ["valve", "pump 2"]])
+    {'vlave': 'valve'}
+    """
+    labels = [set(own) for own in sites]
+    owners = Counter(label for own in labels for label in own)
+    plain = {label: label_key(label).replace(" ", "") for label in owners}
+    letters: dict[str, list[str]] = {}
+    for label in sorted(owners):
+        for text in _less(plain[label]):
+            letters.setdefault(text, []).append(label)
+    found = dict[str, str]()
+    for own in labels:
+        for label in sorted(x for x in own if owners[x] == 1 and len(plain[x]) >= _SHORTEST):
+            alike = {x for text in _less(plain[label]) for x in letters[text] if x not in own}
+            meant = [x for x in sorted(alike) if _slip(plain[label], plain[x])]
+            # A label of several sites is more likely meant than one of a single site.
+            found |= {label: max(meant, key=lambda x: owners[x])} if meant else {}
+    return found
+
+
+def _less(text: str) -> set[str]:
+    """The letters of a text in the order of the alphabet, and those without one of them."""
+    ordered = "".join(sorted(text))
+    return {ordered, *(ordered[:i] + ordered[i + 1 :] for i in range(len(ordered)))}
+
+
+def _slip(one: str, other: str) -> bool:
+    """Do the texts differ as a slip of the keyboard does, and not in their digits?"""
+    surplus = Counter(one)
+    surplus.subtract(other)
+    digits = ([c for c in text if c.isdigit()] for text in (one, other))
+    return (
+        sum(map(abs, surplus.values())) <= 1
+        and next(digits) == next(digits)
+        and SequenceMatcher(None, one, other).ratio() >= _ALIKE_ENOUGH
+    )
 
 
 def safe_text(text: str) -> str:

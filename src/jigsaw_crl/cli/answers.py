@@ -165,7 +165,7 @@ def design(
     told = [
         found.kinds,
         f"labels: {', '.join(found.labels)}",
-        f"why so many: {found.reason}",
+        f"why this many: {found.reason}",
         f"such a client {found.expects}",
     ]
     yield document, told, [settled] if lines else "", found.more_rows

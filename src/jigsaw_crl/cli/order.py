@@ -69,7 +69,7 @@ def recover(
 
 
 @opt.command(
-    "jigsaw assemble *.fragment.json --out result/ (a later site: jigsaw assemble "
+    "jigsaw assemble *.fragment.json --out result/ (a later client: jigsaw assemble "
     "new.fragment.json --into result/; corrected data: --replace)"
 )
 def assemble(
@@ -270,7 +270,8 @@ def result_told(result: Result) -> list[str | Table]:
     if resting := order.rests_on:
         rest = pluralise(len(resting), "verdict rests", "verdicts rest")
         named = few(sorted(set(resting.values())))
-        told.append(f"{rest} on a single client ({named}): the others alone would not decide that")
+        what = "it" if len(resting) == 1 else "them"
+        told.append(f"{rest} on a single client ({named}): the others would not decide {what}")
     if order.contested:
         contested = pluralise(len(order.contested), "verdict is", "verdicts are")
         opposite = "the clients that say the opposite would decide so among themselves"

@@ -3,7 +3,7 @@
 ==========  ======================================================================
 `checks`    all checks of a client or a study
 `findings`  the table of all findings: severity, message, remedy
-`regimes`   does each regime look like an intervention on one node?
+`regimes`   does each regime look like an intervention on one latent?
 `rows`      rows that depend on one another, tails, clipped sensors, codes, groups
 `drift`     do control rows of different times and batches follow the same law?
 `sensors`   number of latents, noise, units, gains

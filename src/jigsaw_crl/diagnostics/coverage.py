@@ -11,7 +11,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.labels import label_key
+from jigsaw_crl.base.labels import misspelt
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import finding
@@ -36,10 +36,9 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     lonely = [name for name in names if len(owners[name]) == 1]
     if lonely and len(labels) > 1:
         # TankTemp and tank_temp are two labels; a person may have meant one.
-        alike = {label_key(x).replace(" ", ""): x for x in names if x not in lonely}
-        twins = {x: alike.get(label_key(x).replace(" ", ""), "") for x in lonely}
-        asked = {x: f"; is it {twin}?" if twin else "" for x, twin in twins.items()}
-        shown = few((f"{x} ({owners[x][0]}{asked[x]})" for x in lonely), 6)
+        asked = {x: f"; is it {meant}?" for x, meant in misspelt(labels.values()).items()}
+        asking = sorted(lonely, key=lambda x: x not in asked)
+        shown = few((f"{x} ({owners[x][0]}{asked.get(x, '')})" for x in asking), 6)
         what = pluralise(len(lonely), "label is", "labels are")
         yield finding("lonely-labels", float(len(lonely)), 0.0, what=what, shown=shown)
     seen = {pair for own in labels.values() for pair in combinations(sorted(set(own)), 2)}

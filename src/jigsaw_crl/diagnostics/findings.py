@@ -19,12 +19,12 @@ NOTICEABLE = 2.0
 # An error excludes the regime or the client that it names.
 ERRORS = {
     "several-targets": (
-        "the regime moves more than one node: a third direction differs from the control",
-        "Check what was applied; a regime that intervenes on several nodes is left out.",
+        "the regime moves more than one latent: a third direction differs from the control",
+        "Check what was applied; a regime that intervenes on several latents is left out.",
     ),
     "unclear-regime": (
         "more directions of the regime change than one target explains, and it is {used}: it acts "
-        "on more than one node; or {reasons}",
+        "on more than one latent; or {reasons}",
         "See the other findings about this client; the data do not tell these reasons apart.",
     ),
     "no-signal/moved": (
@@ -42,7 +42,7 @@ ERRORS = {
     ),
     "swapped-control": (
         "{control!r} and {label!r} look swapped: with {label!r} as the control every regime moves "
-        "one node, as given they do not",
+        "one latent, as given they do not",
         "Check which rows are observational.",
     ),
     "drifting-gains": (
@@ -66,7 +66,7 @@ ERRORS = {
         "Look for outliers; {what}.",
     ),
     "missing-code": (
-        "{feature!r} is {code} in about {share} of the rows: it seems to mean a missing reading",
+        "{feature!r} is {code} in some rows: it seems to mean a missing reading",
         'Write na = ["{code}"] in study.toml, and leave such rows out with --drop-missing '
         '(missing="drop").',
     ),
@@ -138,8 +138,8 @@ WARNINGS = {
         "{what}, or divide each feature by the size of its noise.",
     ),
     "uneven-units": (
-        "the feature {feature!r} spreads {amount} times as widely as another, so the noise "
-        "floor is that of the widest",
+        "the feature {feature!r} spreads {amount} times as widely as another; where the noise of "
+        "single sensors cannot be told, the noise floor is that of the widest",
         "Leave it out with --ignore if it is a time or an index; otherwise divide each column by "
         "its standard deviation in the control.",
     ),

@@ -1,4 +1,4 @@
-"""Does each regime look like an intervention on one node?
+"""Does each regime look like an intervention on one latent?
 
 In coordinates whitened by the control, a regime's covariance about its own mean is `M = I + D`. For
 a single-node intervention D has at most one positive and one negative eigenvalue, and the mean
@@ -7,7 +7,7 @@ difference of two means:
 
 - if neither the largest nor the smallest eigenvalue of M leaves its null, nor the shift of the
   mean, the regime is too weak to see;
-- if the second largest or second smallest eigenvalue does, the regime moves more than one node.
+- if the second largest or second smallest eigenvalue does, the regime moves more than one latent.
   A shift of the mean is no such direction;
 - if neither does of one regime against another, though both differ clearly from the control, the
   two are alike.

@@ -110,8 +110,7 @@ def _missing_code(client: Client, regime: str, m: Moments, k: int) -> Finding | 
     # A code is written more than once; one large value is an outlier.
     if abs(value - code) > NEAR * abs(code) or share * (m.rows or 0) < 1.5:
         return None
-    words = {"feature": client.features[k], "code": code, "share": percent(float(share))}
-    return finding("missing-code", regime=regime, **words)
+    return finding("missing-code", regime=regime, feature=client.features[k], code=code)
 
 
 def _outliers(client: Client, regime: str, m: Moments, k: int) -> Finding | None:

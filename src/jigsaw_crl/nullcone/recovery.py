@@ -378,8 +378,7 @@ class Recovery:
         parts, remedy, single = [], "", told.alike & ~told.mean_alone
         if told.mean_alone.any():
             parts.append(
-                f"the interventions on {few(names[told.mean_alone])} moved the mean and nothing "
-                "else, so nothing is said about their ancestors"
+                f"the mean alone moved for {few(names[told.mean_alone])}, whose ancestors stay open"
             )
             remedy = "Use interventions that change how the target depends on its parents."
         if single.any():

@@ -14,7 +14,7 @@ __all__ = ["LeftOut", "left_out", "summarise"]
 # Why clients say nothing, and what to do.
 WHY_SILENT = {
     "mute": "Noise or means alone changed at {}, as far as the rows tell. Make these interventions "
-    "hard.",
+    "hard (their targets must not respond to their causes), or take more rows where they are few.",
     "bent": "The system is not linear at {}, and nothing is stated there: in such a system, "
     "interventions must be hard and shift the mean.",
     "gone": "Left out: {}. The findings say why, and what to do.",
@@ -71,10 +71,9 @@ def summarise(
     >>> from jigsaw_crl import Outcome
     >>> from jigsaw_crl.result.summary import summarise
     >>> said = summarise({"lab-1": Outcome(), "lab-2": Outcome("not-identified", "", "")})
-    >>> print(*said.split(". "), sep="\\n")
+    >>> print(*said.split(". ")[:2], sep="\\n")
     1 of 2 clients can say something about ancestors
     Noise or means alone changed at lab-2, as far as the rows tell
-    Make these interventions hard.
     """
     bent = set(withheld) & set(outcomes)
     silent = {

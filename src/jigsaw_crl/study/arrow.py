@@ -52,7 +52,7 @@ def chunks_of(table: Table, batches: Iterable[Any], *, decimal: str = "") -> Ite
             what = f"the file cannot be read ({text[:200]})"
             remedy = "Write it again; it may be truncated or of another format."
             if "straddling object" in text:
-                what = "a line is longer than the first ones let expect"
+                what = "a line is much longer than those at the beginning of the file"
                 remedy = "Check that every quote is closed, and that there is one row per line."
             raise reading.fail(what, remedy) from None
 

@@ -27,7 +27,7 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_
 from pyarrow import parquet
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.labels import label_key, respelt
+from jigsaw_crl.base.labels import label_key, misspelt, respelt
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.study.arrow import excel_sheet
 from jigsaw_crl.study.collected import USUAL_CONTROLS
@@ -272,10 +272,14 @@ def _lines(name: str, tables: Sequence[_Table], notes: Sequence[str]) -> Iterato
         if (found := _BRACKETS.search(column)) and about.is_number and column not in t.ignored
     }
     renames = {x: y for own in respelt(t.labels for t in tables) for x, y in own.items()}
-    for key, drafted in (("units", units), ("rename", renames)):
+    slips = misspelt([renames.get(x, x) for x in t.labels] for t in tables)
+    for key, drafted in (("units", units), ("rename", renames | slips)):
         if drafted:
             yield f"\n[{key}]  # {_COMMENTS[key]}"
-            yield from (f"{_toml(x)} = {_toml(y)}" for x, y in drafted.items())
+            for x, y in drafted.items():
+                entry = f"{_toml(x)} = {_toml(y)}"
+                asked = key == "rename" and x in slips
+                yield f"# {entry}  # is it a misspelling?" if asked else entry
     for t in tables:
         own = {key: getattr(t.reading, key) for key in ("regime", "control", "rename")}
         own["ignore"] = t.ignored if set(t.ignored) - set(agreed) else {}

@@ -145,7 +145,7 @@ def _file_of(name: str, file: str | None, folder: Path, found: list[Path], manif
                 return path
         raise fail(
             f"the manifest describes the client {name!r}, but no file is called so",
-            f'Say which it is: [clients.{name}] file = "…"; delete this table if the site left.',
+            f'Say which it is: [clients.{name}] file = "…"; delete this table if the client left.',
         )
     inside = os.path.normpath(file)
     if os.path.isabs(inside) or inside.split(os.sep)[0] == os.pardir:
@@ -157,7 +157,7 @@ def _file_of(name: str, file: str | None, folder: Path, found: list[Path], manif
     if not os.path.exists(folder / file):
         raise fail(
             f"the manifest's file {file[:200]!r} does not exist",
-            "Paths are relative to the manifest; delete this table if the site left.",
+            "Paths are relative to the manifest; delete this table if the client left.",
         )
     return folder / file
 

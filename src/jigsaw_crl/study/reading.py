@@ -195,11 +195,13 @@ def _one_client(
     study = _read_all(described)
     found = [f for f in study.findings if f.check in ("ignored-column", "unusable-regime")]
     if found := [f for f in found if f" is {ROW_INDEX}, " not in f.message]:
-        text = " ".join(f"{f.message}. {f.remedy}" for f in found[:MOST_WARNED])
+        where = (f"{f.regime!r}: " if f.regime else "" for f in found)
+        told = [f"{at}{f.message}. {f.remedy}" for at, f in zip(where, found, strict=True)]
+        text = " ".join(told[:MOST_WARNED])
         more = f" And {len(found) - MOST_WARNED} more." if len(found) > MOST_WARNED else ""
-        silence = "(ignore=[…] names columns that need no warning)"
-        text = f"client {found[0].client!r}: {text}{more} {silence}"
-        warnings.warn(text, stacklevel=stacklevel)
+        columns = any(f.check == "ignored-column" for f in found)
+        silence = " (ignore=[…] names columns that need no warning)" if columns else ""
+        warnings.warn(f"client {found[0].client!r}: {text}{more}{silence}", stacklevel=stacklevel)
     client = study.clients[0] if noise is None else study.clients[0].with_sensors(noise=noise)
     return client if kinds is None else client.with_interventions(kinds, strict=True)
 

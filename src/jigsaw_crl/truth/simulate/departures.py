@@ -87,12 +87,12 @@ DEPARTURES: dict[str, DepartureKind] = {
         "a feature x, in standard deviations, is read as tanh(B x) / B", *_POSITIVE
     ),
     "other-label": DepartureKind(
-        "COUNT labels of one site are exchanged among each other",
+        "COUNT labels of one client are exchanged among each other",
         lambda x: x >= 2 and x == int(x),
         "a whole number, at least 2",
     ),
     "lacks-edge": DepartureKind(
-        "one site lacks COUNT edges between its latents",
+        "one client lacks COUNT edges between its latents",
         lambda x: x >= 1 and x == int(x),
         "a whole number, at least 1",
     ),
