@@ -1,18 +1,19 @@
 """Liars that have read the code: how many false verdicts they win, and on how many witnesses.
 
-    python benchmarks/adaptive.py --worlds 1 --sites 10 --liars 1 2
+    python benchmarks/pages.py try --only adaptive --worlds 2
     python benchmarks/pages.py run --only adaptive
 
 Each liar tells the truth but for pairs that it shares with the other liars. They know what the
 honest sites say, sort the pairs by how little that is, claim the opposite of the truth at the
 largest size, and keep the number of pairs that wins most false verdicts; then they try, pair by
-pair, to leave one out or take one more, and then each of the other fields of a fragment (`FIELDS`).
-Every trial is an assembly of the study, `TRIES` of them and one for each field.
+pair, to leave one out or take one more, then each of the other fields of a fragment (`FIELDS`), and
+last to send all this in the place of honest sites: with their fragments, and with what the others
+say wherever these contradict the others, so that the honest sites look like the copies.
+Every trial is an assembly of the study, `TRIES` of them, one for each field, and one more.
 A false verdict is *above its number* if it rests on more sites than lie; of pairs that were lied
 about, and of others, where honest evidence is wrong. Without liars, a table has E1 and the share
 of pairs decided with and without the policy of federations. The second line makes the tables of
-docs/attacks.md. Each finished world is one line of JSON in a file, and what this code has measured
-is not measured again.
+docs/attacks.md.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
@@ -134,13 +134,17 @@ def attacked(
 ) -> list[int]:
     """False verdicts of the best attack found; of these, those that rest on more than the liars."""
     others = jc.assemble(fragments[liars:], witnesses=policy)
-    shared = sorted(set.intersection(*(set(f.labels) for f in fragments[:liars])))
+    shared = sorted(common(fragments[:liars]))
     pairs = [(a, d) for a in shared for d in shared if a != d]
     pairs.sort(key=lambda pair: thin(others, pair))
     true = frozenset(world.order.pairs())
 
-    def told(targets: Sequence[tuple[str, str]], fields: Sequence[Field] = ()) -> jc.GlobalOrder:
-        sent = [lying(f, targets, true) for f in fragments[:liars]]
+    def told(
+        targets: Sequence[tuple[str, str]],
+        fields: Sequence[Field] = (),
+        own: Sequence[Fragment] = tuple(fragments[:liars]),
+    ) -> jc.GlobalOrder:
+        sent = [lying(f, targets, true) for f in own]
         for change in fields:
             sent = [change(f) for f in sent]
         return jc.assemble([*sent, *fragments[liars:]], witnesses=policy)
@@ -160,6 +164,11 @@ def attacked(
         order = told(chosen, [*fields, change])
         if false(world, order).sum() > false(world, best).sum():
             best, fields = order, [*fields, change]
+    repeated = [imitation(f, others) for f in fragments[liars : 2 * liars]]
+    own = [replace(f, client=g.client) for f, g in zip(repeated, fragments, strict=False)]
+    order = told([x for x in chosen if set(x) <= common(own)], fields, own)
+    if false(world, order).sum() > false(world, best).sum():
+        best = order
     wrong, few = false(world, best), best.table.witnesses
     # Groups of up to a fifth are tried: 0 says that it rests on more, or on what was asked for.
     more = max(-(-len(fragments) // 5) + 1, policy if isinstance(policy, int) else 0)
@@ -169,6 +178,21 @@ def attacked(
         lied[best.indices(*pair)] = True
     counts = (wrong, above & lied, above & ~lied, false(world, others))
     return [int(one.sum()) for one in counts]
+
+
+def common(fragments: Sequence[Fragment]) -> set[str]:
+    """The labels that all of them have."""
+    return set.intersection(*(set(f.labels) for f in fragments))
+
+
+def imitation(fragment: Fragment, others: jc.GlobalOrder) -> Fragment:
+    """A copy that says what the others say wherever the fragment contradicts them."""
+    assert fragment.bayes is not None
+    ancestor = fragment.bayes.ancestor.copy()
+    verdicts = others.verdicts[np.ix_(*2 * [[others.labels.index(x) for x in fragment.labels]])]
+    against = (verdicts != OPEN) & ((fragment.bayes.log_factor > 0) != (verdicts == YES))
+    ancestor[:, against] = np.where(verdicts == YES, 1.0, -1.0)[against]
+    return _bayes(fragment, ancestor=ancestor)
 
 
 def thin(order: jc.GlobalOrder, pair: tuple[str, str]) -> float:
@@ -266,19 +290,3 @@ PUBLISHED = (
         price_table,
     ),
 )
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=2, seeds="choose", jobs=1)
-    parser.add_argument("--kind", nargs="*", default=["paper", "hard"])
-    parser.add_argument("--sites", nargs="*", type=int, default=[10, 15])
-    parser.add_argument("--liars", nargs="*", type=int, default=[1, 2, 3])
-    parser.add_argument("--out", type=Path, default=Path("build/adaptive.jsonl"))
-    given = parser.parse_args()
-    cells = cells_of(given.kind, given.sites, given.liars, POLICIES)
-    tasks = [(cell, given.worlds) for cell in cells]
-    print(attack_table(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
-
-
-if __name__ == "__main__":
-    main()

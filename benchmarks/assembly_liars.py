@@ -1,6 +1,6 @@
 """Sites that lie about their evidence: E1 beside the honest study, and the verdicts they turn.
 
-    python benchmarks/assembly_liars.py --worlds 2
+    python benchmarks/pages.py try --only assembly_liars --worlds 2
     python benchmarks/pages.py run --only assembly_liars
 
 A share of the sites sends evidence that was chosen to mislead, knowing what the honest sites say:
@@ -16,8 +16,7 @@ A share of the sites sends evidence that was chosen to mislead, knowing what the
 A verdict is *turned* if it is the opposite of the honest study's. A turned verdict is *noted* if it
 is listed in `contested` or `rests_on`, or if the result says that the sites disagree. The last two
 columns are about liars and honest sites with a weight below one half. The second line makes the
-table of docs/attacks.md. Each finished world is one line of JSON in a file, and what this code has
-measured is not measured again.
+table of docs/attacks.md.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.verdict import OPEN
@@ -192,17 +190,3 @@ def with_ancestor(fragment: Fragment, ancestor: np.ndarray) -> Fragment:
 
 PAGE = tuple((cell, 6) for cell in cells_of((0.2,), KINDS))
 PUBLISHED = (Table("attacks: liars", "docs/attacks.md", PAGE, liar_table),)
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=6, seeds="choose", jobs=1)
-    parser.add_argument("--kind", nargs="*", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--share", nargs="*", type=float, default=[0.2, 0.3])
-    parser.add_argument("--out", type=Path, default=Path("build/liars.jsonl"))
-    given = parser.parse_args()
-    tasks = [(cell, given.worlds) for cell in cells_of(given.share, given.kind)]
-    print(liar_table(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Is a sensor that bends found, and is no other one dropped?
 
-    python benchmarks/bent_sensors.py --worlds 5
+    python benchmarks/pages.py try --only bent_sensors --worlds 2
     python benchmarks/pages.py run --only bent_sensors
 
 One client with 6 latents and 12 sensors; the number of latents is not given. Where one sensor
@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -214,17 +213,3 @@ PUBLISHED = (
     Table("bent-sensors", "docs/robustness.md", BENDS, bent_table),
     Table("sound-sensors", "docs/robustness.md", SOUND, sound_table),
 )
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=3, jobs=1)
-    parser.add_argument("--seeds", choices=SEEDS, default="tune")
-    parser.add_argument("--out", type=Path, default=Path("build/bent_sensors.jsonl"))
-    given = parser.parse_args()
-    for table in PUBLISHED:
-        tasks = [(cell, given.worlds) for cell, _ in table.tasks]
-        print(table.show(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Are the blocks and the bases of the clients right once the order is assembled?
 
-    python benchmarks/blocks.py --worlds 8 --seeds choose
+    python benchmarks/pages.py try --only blocks --worlds 2
     python benchmarks/pages.py run --only blocks
 
 One line per kind of world, noise and number of rows: E1 of the order, E2 of the bases (the distance
@@ -11,11 +11,10 @@ ones. Settings A to C are the paper's; the others are its random worlds with 15 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -103,15 +102,3 @@ PUBLISHED = (
         blocks_table,
     ),
 )
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=8, jobs=1, seeds="choose")
-    parser.add_argument("--out", type=Path, default=Path("build/blocks.jsonl"))
-    given = parser.parse_args()
-    tasks = [(cell, given.worlds) for cell in CELLS]
-    print(blocks_table(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
-
-
-if __name__ == "__main__":
-    main()

@@ -10,14 +10,14 @@ a factor of up to 1 + S. Prints the table of `docs/howto/batches.md`:
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from itertools import permutations
 
 import numpy as np
 import pandas as pd
+from reporting import header, mean_and_error, options, row
 
 import jigsaw_crl as jc
+from jigsaw_crl.truth.metrics import VerdictCounts
 from jigsaw_crl.truth.simulate.sampling import rows_from_noise
 
 LATENTS, CLIENTS, COVERAGE, REACHED = 8, 5, 0.7, 0.7
@@ -66,38 +66,27 @@ def clients(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=9600)
-    parser.add_argument("--worlds", type=int, default=20)
-    parser.add_argument("--rows", type=int, default=3_000)
-    parser.add_argument("--season", type=float, default=1.0)
-    parser.add_argument("--kind", default="paper")
-    parser.add_argument("--how", nargs="*")
+    parser = options(__doc__, seeds=9600, worlds=20, rows=3_000, season=1.0, kind="paper")
+    parser.add_argument("--how", nargs="*", default=["left out", "feature", "off"])
     asked = parser.parse_args()
-    print("| the column is | E1 | decided | wrong yes | wrong no | refused |")
-    print("|---|---|---|---|---|---|")
-    total = asked.worlds * LATENTS * (LATENTS - 1)
-    for how in asked.how or ("left out", "feature", "off"):
-        scores, decided, yes, no, refused = [], 0, 0, 0, 0
+    header("the column is", "E1", "decided", "wrong yes", "wrong no", "refused")
+    for how in asked.how:
+        scores, counts, refused = [], VerdictCounts(), 0
         for seed in range(asked.seeds, asked.seeds + asked.worlds):
             world = covariate_world(seed, asked.kind)
-            truth = {(a, d) for a, d in world.order.pairs() if NAME not in (a, d)}
+            labels = [x for x in world.labels if x != NAME]
+            truth = world.order.restrict(labels)
             try:
                 order = jc.recover(clients(world, asked.rows, seed, how, asked.season)).order
             except jc.InputError:
                 refused += 1
                 scores.append(0.0)
+                counts += VerdictCounts(LATENTS * (LATENTS - 1), len(truth.pairs()))
                 continue
-            guess = set(order.best_guess().pairs())
-            scores.append(2 * len(guess & truth) / max(len(guess) + len(truth), 1))
-            for a, d in permutations(order.labels, 2):
-                verdict = order.verdict(a, d)
-                decided += verdict is not jc.Verdict.UNDETERMINED
-                yes += verdict is jc.Verdict.ANCESTOR and (a, d) not in truth
-                no += verdict is jc.Verdict.NOT_ANCESTOR and (a, d) in truth
-        e1 = f"{np.mean(scores):.2f} ± {np.std(scores) / np.sqrt(len(scores)):.2f}"
-        share = f"{decided / total:.0%} of {total:,}"
-        print(f"| {how} | {e1} | {share} | {yes} | {no} | {refused} |", flush=True)
+            scores.append(jc.metrics.global_f1(truth, order))
+            counts += jc.metrics.verdict_counts(truth, order, labels)
+        share = f"{counts.decided:.0%} of {counts.pairs:,}"
+        row(how, mean_and_error(scores), share, counts.wrong_yes, counts.wrong_no, refused)
 
 
 if __name__ == "__main__":

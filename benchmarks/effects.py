@@ -16,8 +16,7 @@ Parts:
   their standard errors, with and without anything said about it.
 
 Worlds of `--seeds choose` are for choosing constants, those of `--seeds judge` for judging them.
-Each finished world is one line of JSON in the file `--out`, and what this code has measured is not
-measured again. `python benchmarks/pages.py run --only effects` makes tables of docs/calibration.md.
+`python benchmarks/pages.py run --only effects` makes tables of docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -345,14 +344,10 @@ def main() -> None:
     parser = options(__doc__, worlds=WORLDS, jobs=2)
     parser.add_argument("--part", nargs="+", choices=CELLS, default=list(CELLS))
     parser.add_argument("--seeds", choices=SEEDS, default="choose")
-    parser.add_argument("--exactly", action="store_true", help="the same number for every part")
     parser.add_argument("--out", type=Path, default=Path("build/effects.jsonl"))
     given = parser.parse_args()
     for part in given.part:
-        cells = CELLS[part]
-        tasks = (
-            [(c, given.worlds) for c in cells] if given.exactly else tasks_of(part, given.worlds)
-        )
+        tasks = tasks_of(part, given.worlds)
         records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
         print(SHOWN[part](records), end="\n\n")
 

@@ -1,6 +1,6 @@
 """What does it gain to say what is known before the data, and is wrong knowledge named?
 
-    python benchmarks/knowledge.py --worlds 8 --seeds choose
+    python benchmarks/pages.py try --only knowledge --worlds 2
     python benchmarks/pages.py run --only knowledge
 
 Worlds of the paper's sensitivity study: 15 clients, 20 latents, each client with a share of .6 of
@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -121,16 +120,3 @@ def page_table(records: list[Record]) -> str:
 PUBLISHED = (
     Table("knowledge", "docs/howto/knowledge.md", tuple((c, WORLDS) for c in CELLS), page_table),
 )
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=WORLDS, jobs=1, seeds="choose")
-    parser.add_argument("--out", type=Path, default=Path("build/knowledge.jsonl"))
-    given = parser.parse_args()
-    tasks = [(cell, given.worlds) for cell in CELLS]
-    records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
-    print(page_table(records))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,27 +1,27 @@
 """Whole studies that are wrong, and findings raised in sound ones.
 
     python benchmarks/pages.py run --only never_wrong
-    python benchmarks/never_wrong.py --part alarms --worlds 20 --seeds mend --out build/mend.jsonl
+    python benchmarks/pages.py try --only never_wrong --worlds 20 --seeds mend
 
 Four parts, each with a table. `studies`: families of graphs with the paper's interventions, 20
 labels, 15 clients; how many verdicts of the worst study are wrong. `weak`: interventions that
 change little, without a shift. `sensors`: six hard labels at one client with hardly more sensors,
 which round or are noisy. `alarms`: sound studies of 8 labels and 4 clients, whose rows are
-read; how often each finding is raised. Worlds and files are those of `calibration.py`: what is in
-the file is not computed again. The first line makes tables of `docs/calibration.md`.
+read; how often each finding is raised. Worlds are those of `calibration.py`. The first line makes
+tables of `docs/calibration.md`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any, Literal
 
 import calibration
-from calibration import SEEDS, Cell, pooled_table, total
-from records import Record, Table, run
-from reporting import markdown, options
+from calibration import Cell, pooled_table, total
+from records import Record, Table
+from reporting import markdown
 
+SEEDS = calibration.SEEDS
 ROWS = (1_000, 10_000, 100_000)
 GRAPHS = ("er", "chain", "tree", "star", "two-stars", "bipartite", "dense", "layered", "scale-free")
 KINDS: tuple[tuple[str, float, Literal["soft", "hard"]], ...] = (
@@ -103,19 +103,3 @@ PUBLISHED = tuple(
     )
     for part in SHOWN
 )
-
-
-def main() -> None:
-    parser = options(__doc__, jobs=1, worlds=1_000)
-    parser.add_argument("--part", choices=PARTS, nargs="+", default=list(PARTS))
-    parser.add_argument("--seeds", choices=SEEDS, default="mend")
-    parser.add_argument("--out", type=Path, default=Path("build/never-wrong.jsonl"))
-    given = parser.parse_args()
-    for part in given.part:
-        tasks = [(cell, min(worlds, given.worlds)) for cell, worlds in PARTS[part]]
-        records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
-        print((alarm_table if part == "alarms" else pooled_table)(records), end="\n\n")
-
-
-if __name__ == "__main__":
-    main()

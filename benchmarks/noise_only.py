@@ -9,12 +9,11 @@ interventions change weights.
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import numpy as np
 from reporting import header, mean_and_error, options, row
 
 import jigsaw_crl as jc
+from jigsaw_crl.truth.metrics import VerdictCounts
 
 # Graph, labels, sites, and the probability that a site has a label.
 CELLS = (("chain", 4, 3, 1.0), ("er", 8, 6, 0.7), ("tree", 8, 6, 0.7))
@@ -51,20 +50,14 @@ def main() -> None:
     header("graph", "weights change", "E1", "decided", "yes", "wrong", "no", "wrong")
     for cell in CELLS:
         for share in SHARES:
-            scores, counts, pairs = [], np.zeros(4, dtype=int), 0
+            scores, counts = [], VerdictCounts()
             for seed in range(given.first, given.first + given.worlds):
                 world, clients = study(cell, share, seed, given.rows)
-                order, truth = jc.recover(clients).order, world.order.pairs()
+                order = jc.recover(clients).order
                 scores.append(jc.metrics.global_f1(world.order, order))
-                for a, d in permutations(order.labels, 2):
-                    verdict, true = order.verdict(a, d), (a, d) in truth
-                    pairs += 1
-                    if verdict == jc.Verdict.ANCESTOR:
-                        counts[:2] += [1, not true]
-                    elif verdict == jc.Verdict.NOT_ANCESTOR:
-                        counts[2:] += [1, true]
-            decided = float(counts[[0, 2]].sum() / pairs)
-            row(cell[0], share, mean_and_error(scores), decided, *counts.tolist())
+                counts += jc.metrics.verdict_counts(world.order, order)
+            said = counts.yes, counts.wrong_yes, counts.no, counts.wrong_no
+            row(cell[0], share, mean_and_error(scores), counts.decided, *said)
 
 
 if __name__ == "__main__":

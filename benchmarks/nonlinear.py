@@ -1,6 +1,6 @@
 """Hard interventions in systems that need not be linear: the tables of docs/nonlinear.md.
 
-    python benchmarks/nonlinear.py --size one shift --systems relu sine --worlds 8
+    python benchmarks/pages.py try --only nonlinear --worlds 2
     python benchmarks/pages.py run --only nonlinear
 
 Sizes: `one` (one client with 8 labels and 4 hidden latents, 10⁴ rows, shift 1), `rows` (2·10³
@@ -8,9 +8,9 @@ rows), `shift` (shift .3), `large` (16 labels and 8 hidden latents, Laplace nois
 clients with half of 20 labels each). Graphs are random (1.5 edges per latent), chains, trees, hubs,
 layers and scale-free, in turns. Weights have sizes from Unif[.5, 1.5] and either sign; an
 intervention sets its target to a mean of `shift` and a standard deviation of .7 standard
-deviations. The first line prints the tables of a part, from worlds for choosing constants; the
-second one makes those of the page, from worlds that nothing was chosen on. Each finished world is
-one line of JSON in a file, and what this code has measured is not measured again.
+deviations. The first line prints the tables from worlds for choosing constants (`--where
+system=relu` those of one system); the second one makes those of the page, from worlds that nothing
+was chosen on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -211,19 +210,3 @@ PUBLISHED = tuple(
     Table(f"nonlinear: {name}", "docs/nonlinear.md", SMALL + LARGE, show)
     for name, show in (("scores", score_table), ("stated", stated_table))
 )
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=8, jobs=1)
-    parser.add_argument("--size", nargs="+", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
-    parser.add_argument("--seeds", choices=SEEDS, default="choose")
-    parser.add_argument("--out", type=Path, default=Path("build/nonlinear.jsonl"))
-    given = parser.parse_args()
-    tasks = [(cell, given.worlds) for cell in cells_of(given.size, given.systems)]
-    records = run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)
-    print(score_table(records), stated_table(records), sep="\n\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,13 +4,16 @@
     python benchmarks/pages.py run --only calibration --seconds 600
     python benchmarks/pages.py write                     # tables and pictures from the records
     python benchmarks/pages.py check --sample 10         # do pages, records and code agree?
+    python benchmarks/pages.py try --only knowledge --worlds 2 --where rows=100
 
 A benchmark lists its tables as `PUBLISHED`. Its records are `docs/figures/NAME.jsonl`: one line a
 world, with the hash of the code that measured it. A run measures what is missing, so that one that
 was stopped goes on; `--seconds` ends it after the world that is under way. A table stands on its
 page between two comments, and a line below it says from which worlds, seeds, code and commit it is.
 `check` compares every table with its records, measures a random sample of the records again, and
-says which tables are from other code than the present one.
+says which tables are from other code than the present one. `try` prints the tables from worlds of
+another family of seeds, by default the one for choosing constants; `--where` keeps the cells whose
+fields have these values.
 """
 
 from __future__ import annotations
@@ -181,20 +184,40 @@ def check(names: list[str], sample: int, seed: int) -> list[str]:
     return wrong
 
 
+def show_others(name: str, given: argparse.Namespace) -> None:
+    """Print the tables of a benchmark from worlds that no page shows; `build` keeps the records."""
+    module, wanted_values = importlib.import_module(name), [x.split("=", 1) for x in given.where]
+    family = given.seeds or next(iter(module.SEEDS))
+    for table in module.PUBLISHED:
+        cells = [cell for cell, _ in table.tasks]
+        for field, value in wanted_values:
+            cells = [cell for cell in cells if str(getattr(cell, field)) == value]
+        tasks, out = [(cell, given.worlds) for cell in cells], ROOT / "build" / f"{name}.jsonl"
+        records = run(module.Cell, module.run_world, tasks, family, given.jobs, out, given.seconds)
+        if records:
+            print(f"{table.name}\n\n{table.show(records)}\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("run", "write", "check"))
+    parser.add_argument("what", choices=("run", "write", "check", "try"))
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=math.inf, help="for each benchmark")
     parser.add_argument("--sample", type=int, default=10)
     parser.add_argument("--seed", type=int, default=date.today().toordinal(), help="of the sample")
+    parser.add_argument("--seeds", help="of try: the family of seeds")
+    parser.add_argument("--worlds", type=int, default=2, help="of try, for each cell")
+    parser.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="of try")
     given = parser.parse_args()
     if given.what == "check":
         sys.exit("\n".join(check(given.only, given.sample, given.seed)) or 0)
     for name in given.only:
+        if given.what == "try":
+            show_others(name, given)
+            continue
         if given.what == "run" and runs_here(name):
             measure_missing(name, given.jobs, given.seconds)
         write(name)

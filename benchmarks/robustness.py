@@ -6,9 +6,8 @@
 
 `--asked` is what the user asks for: `none`, or a remedy of `Client.from_table` (`trim`, `group`,
 `missing`, `em`). The last line runs every departure of docs/robustness.md at each of its sizes, and
-makes the tables and the picture of the page. `--seeds tune` is for
-choosing constants, `--seeds judge` for judging them. Each finished world is one line of JSON in a
-file, and what this code has measured is not measured again.
+makes the tables and the picture of the page. `--seeds tune` is for choosing constants, `--seeds
+judge` for judging them.
 
 Columns: E1 (or that all worlds were refused), the share of ordered pairs with a verdict, the "yes"
 and "no" that are wrong, and the findings that name the departure, of all. A finding counts once per

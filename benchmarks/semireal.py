@@ -1,7 +1,7 @@
 """Published linear-Gaussian networks, cut into fragments: a semi-real suite.
 
     pip install --no-deps pgmpy==1.0.0     (or the extra `semireal`, which brings torch along)
-    python benchmarks/semireal.py --networks ecoli70
+    python benchmarks/pages.py try --only semireal --worlds 2
     python benchmarks/pages.py run --only semireal
 
 Graphs, weights and noise are those of the networks that the package pgmpy carries: gene expression
@@ -9,8 +9,7 @@ of E. coli (ecoli70) and of Arabidopsis (arth150), wheat (magic-niab) and rice (
 clients, mixings and interventions are simulated: fifteen clients with a random half of the latents
 each. Every latent is measured in units of its own noise, as the paper does; a client's mixing would
 absorb any other unit. A shift moves the mean of the target by 1 to 3 standard deviations of its
-noise. The last line makes a table of docs/calibration.md. Each finished world is one line of JSON
-in a file, and what this code has measured is not measured again.
+noise. The last line makes a table of docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from records import Record, Table, by_cell, run
-from reporting import markdown, options
+from records import Record, Table, by_cell
+from reporting import markdown
 from threadpoolctl import threadpool_limits
 
 import jigsaw_crl as jc
@@ -120,17 +119,3 @@ PAGE = tuple(
     for name in NETWORKS
 )
 PUBLISHED = (Table("networks", "docs/calibration.md", PAGE, network_table),)
-
-
-def main() -> None:
-    parser = options(__doc__, worlds=1, jobs=1)
-    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
-    parser.add_argument("--seeds", choices=SEEDS, default="choose")
-    parser.add_argument("--out", type=Path, default=Path("build/semireal.jsonl"))
-    given = parser.parse_args()
-    tasks = [(cell, given.worlds) for cell, _ in PAGE if cell.network in given.networks]
-    print(network_table(run(Cell, run_world, tasks, given.seeds, given.jobs, given.out)))
-
-
-if __name__ == "__main__":
-    main()

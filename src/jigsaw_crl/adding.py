@@ -1,12 +1,13 @@
-"""Sites of a result join it, are replaced by corrected data, or leave: `Result.add`, `remove`."""
+"""Results of fragments; sites that join one, are replaced by corrected data, or leave."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from jigsaw_crl.assembly.conclusion import conclude
+from jigsaw_crl.assembly.order import Options as AssemblyOptions
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, spelling_notes
 from jigsaw_crl.base.labels import respelt
@@ -15,11 +16,12 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragments_by_client
 from jigsaw_crl.pipeline import Options, Recovered, recover_study, settled
+from jigsaw_crl.result.difference import difference
 from jigsaw_crl.result.provenance import with_sites
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.study.folder import Study
 
-__all__ = ["add_sites", "remove_sites"]
+__all__ = ["add_sites", "assembled", "changed", "remove_sites"]
 
 
 def add_sites(
@@ -69,6 +71,41 @@ def remove_sites(result: Result, *sites: str) -> Result:
             "Name some of the result's clients.",
         )
     return _joined(result, sites)
+
+
+def assembled(
+    fragments: Mapping[str, Fragment],
+    options: AssemblyOptions,
+    provenance: Mapping[str, Any],
+    noticed: Sequence[Finding] = (),
+) -> Result:
+    """The result of fragments, with what is known of their origin and was noticed before."""
+    options.knowledge.check({label for piece in fragments.values() for label in piece.labels})
+    concluded = conclude(fragments.values(), options=options)
+    return Result(fragments, concluded.order, (*noticed, *concluded.findings), provenance)
+
+
+def changed(
+    result: Result,
+    sent: Mapping[str, Fragment],
+    gone: Sequence[str],
+    provenance: Mapping[str, Any],
+    *,
+    replace: bool = False,
+) -> Result:
+    """A result without some sites and with fragments that were sent, and what that changed.
+
+    `provenance` is what is known of the fragments; it joins that of the result.
+    """
+    grown = remove_sites(result, *gone) if gone else result
+    if sent:
+        grown = add_sites(grown, *sent.values(), replace=replace)
+    joined = {
+        name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
+        for name, more in provenance.items()
+    }
+    since = {"since": difference(result, grown).news}
+    return dataclasses.replace(grown, provenance={**grown.provenance, **joined, **since})
 
 
 def _name_of(site: object) -> str:

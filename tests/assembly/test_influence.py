@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -293,6 +293,46 @@ def test_who_repeats_others_and_lies_takes_no_weight_from_them(fragments):
     del weights["again"]
     assert weights == alone.client_weights
     assert (order.verdicts == alone.verdicts).all()
+
+
+def agreeing(fragment, order):
+    """A copy that says what the others say wherever the site contradicts them."""
+    ancestor, said = fragment.bayes.ancestor.copy(), fragment.bayes.log_factor
+    for (i, a), (j, d) in permutations(enumerate(fragment.labels), 2):
+        verdict = order.verdicts[order.indices(a, d)]
+        if verdict != OPEN and (said[i, j] > 0) != (verdict == YES):
+            ancestor[:, i, j] = 1.0 if verdict == YES else -1.0
+    return with_factors(fragment, ancestor)
+
+
+@pytest.mark.slow
+def test_who_takes_the_place_of_a_site_turns_no_verdict_and_opens_few(fragments, honest):
+    """It knows what the others say, and says the opposite of the verdict about three pairs."""
+    taken = 0
+    default = jc.assemble(fragments, seed=2, witnesses="fifth")
+    for site in fragments:
+        copy = agreeing(site, jc.assemble([f for f in fragments if f is not site], seed=2))
+        thin = [
+            (i, j)
+            for (i, a), (j, d) in permutations(enumerate(site.labels), 2)
+            if honest.why[honest.indices(a, d)] == Why.EVIDENCE
+        ]
+        pair = [honest.indices(site.labels[i], site.labels[j]) for i, j in thin]
+        ancestor = copy.bayes.ancestor.copy()
+        for place in np.argsort([abs(honest.table.evidence[x]) for x in pair])[:3]:
+            ancestor[:, *thin[place]] = -1000.0 if honest.verdicts[pair[place]] == YES else 1000.0
+        told = [*fragments, replace(with_factors(copy, ancestor), client="again")]
+        order = jc.assemble(told, seed=2, witnesses="fifth")
+        weights = order.client_weights
+        # Of the two, one counts.
+        assert min(weights[site.client], weights["again"]) == 0.0
+        taken += weights[site.client] == 0.0
+        decided, left = default.verdicts != OPEN, order.verdicts != OPEN
+        assert (order.verdicts == default.verdicts)[decided & left].all()
+        # 5 of 91, where it takes the place.
+        assert (decided & ~left).sum() <= 0.1 * (decided.sum() - len(decided))
+    # SECURITY.md names the share.
+    assert taken == 1
 
 
 def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):

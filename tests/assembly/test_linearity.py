@@ -1,13 +1,14 @@
 """A study whose lines contradict a linear system states nothing about ancestors."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.suspicions import clients_against_linearity
-from jigsaw_crl.assembly.verdict import OPEN
+from jigsaw_crl.assembly.verdict import OPEN, YES, Why
 from jigsaw_crl.base.findings import Finding
 
 
@@ -72,20 +73,41 @@ def test_a_few_sites_that_claim_leaning_lines_cannot_silence_the_others():
     assert jc.assemble(told).pairs() == honest.pairs()
 
 
+def contradicting(fragment, order):
+    """The fragment with the opposite of ten verdicts about which all clients say least."""
+    ancestor, size = fragment.bayes.ancestor.copy(), np.abs(order.table.evidence)
+    pairs = [
+        (size[order.indices(a, d)], order.verdicts[order.indices(a, d)], i, j)
+        for (i, a), (j, d) in permutations(enumerate(fragment.labels), 2)
+        if order.why[order.indices(a, d)] == Why.EVIDENCE
+    ]
+    for _, verdict, i, j in sorted(pairs)[:10]:
+        ancestor[:, i, j] = -1000.0 if verdict == YES else 1000.0
+    return replace(fragment.bayes, ancestor=ancestor)
+
+
+def unclear(fragment, how):
+    """The fragment of a site that claims leaning lines, and one direction of each label or not."""
+    said = replace(fragment.bayes, lean=np.where(np.isnan(fragment.bayes.lean), np.nan, 50.0))
+    return said if how == "leaning" else replace(said, single=(True,) * len(fragment.labels))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [403, 404, 409])
-def test_one_site_that_says_that_everything_is_unclear_opens_verdicts_and_turns_none(seed):
-    """It contradicts nobody: it claims leaning lines and a single direction of every label."""
-    world = jc.simulate.random_world(15, 10, 0.6, seed)
-    fragments = [jc.recover_fragment(c) for c in world.clients(5_000)]
-    bayes = fragments[0].bayes
-    assert bayes is not None
-    lean = np.where(np.isnan(bayes.lean), np.nan, 50.0)
-    unclear = replace(bayes, lean=lean, single=(True,) * len(fragments[0].labels))
-    told = [replace(fragments[0], bayes=unclear), *fragments[1:]]
-    honest, found = (jc.assemble(x, witnesses="fifth").verdicts for x in (fragments, told))
-    decided = honest != OPEN
-    opened = decided & (found == OPEN)
-    assert not (decided & (found != OPEN) & (found != honest)).any()
-    # The diagonal counts as decided, and cannot be opened. SECURITY.md names the share.
-    assert 0 < opened.sum() < 2 / 3 * (decided.sum() - len(honest))
+@pytest.mark.parametrize("how", ["contradicting", "leaning", "everything"])
+def test_one_site_that_says_that_everything_is_unclear_opens_few_verdicts_and_turns_none(how):
+    """It contradicts nobody, and opens less than a site that does."""
+    decided = opened = 0
+    for seed in (403, 404, 409):
+        world = jc.simulate.random_world(15, 10, 0.6, seed)
+        fragments = [jc.recover_fragment(c) for c in world.clients(5_000)]
+        honest = jc.assemble(fragments, witnesses="fifth")
+        first = fragments[0]
+        said = contradicting(first, honest) if how == "contradicting" else unclear(first, how)
+        told = [replace(first, bayes=said), *fragments[1:]]
+        found, verdicts = jc.assemble(told, witnesses="fifth").verdicts, honest.verdicts
+        both = (verdicts != OPEN) & (found != OPEN)
+        assert (verdicts == found)[both].all()
+        decided += (verdicts != OPEN).sum() - len(verdicts)
+        opened += (verdicts != OPEN).sum() - both.sum()
+    # SECURITY.md names the shares: 60, 51 and 19 of 424.
+    assert opened <= {"contradicting": 0.2, "leaning": 0.15, "everything": 0.1}[how] * decided

@@ -15,7 +15,8 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.cli.output import emit, findings_table
+from jigsaw_crl.cli.output import emit
+from jigsaw_crl.report.lines import findings_table
 
 # Seconds after which a command hangs; nothing waits that long, however busy the machine.
 HANG = 300
@@ -166,7 +167,8 @@ def test_a_terminal_shows_how_far_a_loop_is_and_the_time_that_remains(capsys, mo
 
 
 def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
-    from jigsaw_crl.cli.output import Table, emit
+    from jigsaw_crl.base.terminal import Table
+    from jigsaw_crl.cli.output import emit
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     emit(False, {}, Table("t", ["label"], [("[red]x[/red]",)]))

@@ -17,7 +17,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.worlds import write_table
-from jigsaw_crl.federated.keys import read_private_key
+from jigsaw_crl.federated.keys import generate_key, read_private_key
+from jigsaw_crl.federated.signing import open_unverified
 from jigsaw_crl.result.folder import COMPLETE
 
 from ..result.test_faults import (
@@ -74,6 +75,11 @@ CASES = {
         True,
     ),
     "fragment": Case("fragment HERE/lab.npz -o HERE/f.json", "f.json", jc.read_fragment),
+    "fragment --sign": Case(
+        "fragment HERE/lab.npz --sign HERE/own.key --study s --round r -o HERE/f.json",
+        "f.json",
+        lambda p: open_unverified(p.read_bytes()),
+    ),
     "recover": Case("recover HERE/tables --out HERE/new", "new", jc.load_result),
     "assemble": Case("assemble HERE/a.json --out HERE/new", "new", jc.load_result),
     "assemble --into": Case(
@@ -96,6 +102,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_table({"control": control, **regimes}, folder / name, "csv")
     client = jc.read_client(folder / "tables" / "lab.csv")
     jc.study.write_moments(client, folder / "lab.npz")
+    generate_key("lab", folder / "own.key")
     pieces = [jc.recover_fragment(world.client(k)) for k in range(2)]
     for piece, name in zip(pieces, "ab", strict=True):
         jc.save_fragment(piece, folder / f"{name}.json")

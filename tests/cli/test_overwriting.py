@@ -184,7 +184,8 @@ def test_no_escape_sequence_reaches_the_terminal(as_json, lab, capsys):
     assert run(["explain", str(lab / "result"), ESCAPE, "x"]) == 2
     assert run(["explain", str(lab / ESCAPE), "a", "b"]) == 2
     from jigsaw_crl.base.terminal import note
-    from jigsaw_crl.cli.output import emit, findings_table
+    from jigsaw_crl.cli.output import emit
+    from jigsaw_crl.report.lines import findings_table
 
     emit(False, {}, findings_table([finding]))
     note(ESCAPE)

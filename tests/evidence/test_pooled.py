@@ -77,6 +77,27 @@ def test_a_district_pulls_the_odds_towards_zero_by_the_stated_formula():
     assert evidence.n_clients.tolist() == [[0, 1], [1, 0]]
 
 
+def test_a_line_that_leans_at_one_client_excuses_no_other():
+    """Where other clients saw two directions of a target, one that saw one missed it there."""
+    no = np.full((1, 2, 2), -6.0)
+    district, lean = np.full((2, 2), -30.0), np.full((2, 2), 9.0)
+    log_open, missed = np.full((2, 2), np.log(1e-6)), np.array([False, True])
+    leaning = BayesFactors((0.5,), no, district, lean, (False, True))
+    straight = BayesFactors((0.5,), no, district, single=(True, False))
+    others = [straight.averaged(log_open)] * 3
+    shares, leans = (1.0, 0.0), 0.01
+
+    def pooled(*parts):
+        summed = Pooled.sum(1, 2, ((1.0, np.arange(2), one) for one in parts))
+        return summed.log_factor(shares, leans)[0, 1]
+
+    alone = pooled(*others)
+    # It says about nothing itself, and takes nothing from what the others say.
+    assert pooled(*others, leaning.averaged(log_open, missed)) == pytest.approx(alone, abs=0.1)
+    # If the line leaned at all clients, the others would be excused.
+    assert pooled(*others, leaning.averaged(log_open)) > alone + 3
+
+
 @pytest.mark.parametrize("clear", [0.0, 3.0, 300.0])
 def test_a_hidden_cause_without_an_effect_is_no_evidence_for_an_ancestor(clear):
     # With hard interventions, ancestors may be joined by a hidden cause as well. If the effect

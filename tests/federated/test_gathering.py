@@ -128,7 +128,7 @@ def test_a_site_that_cannot_answer_is_missing_and_the_round_goes_on(settings, si
     texts = answers(sites)
     gathering = Gathering.open(settings, "first")
     gathering.receive("client-1", texts["client-1"])
-    gathering.lose("client-2", "it cannot be reached")
+    gathering.stands("client-2", "missing", "it cannot be reached")
     result = gathering.finish(1)
     assert set(result.fragments) == {"client-1"}
     assert status(settings)["client-2"] == {"state": "missing", "why": "it cannot be reached"}
@@ -168,7 +168,7 @@ def test_whatever_ends_a_round_is_in_round_json(error, settings, sites, monkeypa
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("jigsaw_crl.federated.round.conclude", broken)
+    monkeypatch.setattr("jigsaw_crl.federated.round.assembled", broken)
     with pytest.raises(type(error)):
         gather(settings, answers(sites))
     record = RoundRecord.read(settings.results / "first")

@@ -253,7 +253,10 @@ def test_contested_verdicts_are_shown_in_the_page_the_table_and_the_certificate(
     assert np.argwhere(table_of(data_of(page))["contested"]).tolist() == [
         [*order.indices("x", "y")]
     ]
-    assert "contested: clients that say the opposite would decide so on their own" in words_of(page)
+    assert (
+        "contested: the clients that say the opposite would decide so among themselves"
+        in words_of(page)
+    )
 
 
 def test_how_many_clients_contradict_the_rest_is_counted(middling):

@@ -5,8 +5,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.problems import as_one
 from jigsaw_crl.cli.app import run
-from jigsaw_crl.study.problems import as_one
 
 from .tables import frame_of, regimes_of
 

@@ -245,39 +245,42 @@ class Falls:
     def worst(self, most: int) -> FloatArray:
         """How far any group of 0 to `most` clients can move decided pairs, shape (most + 1, p, p).
 
-        The log factor of a pair grows with the sums over clients in `Pooled.ancestor` and
-        `leaning`, and falls with that in `lean`. From each sum at each scale its largest terms for
-        the verdict are taken away, as many as the group has members: what a group takes away is no
-        more, because at every scale it is a sum of as many terms.
+        With the sums over clients A (`Pooled.ancestor`), L (`lean`) and B (`leaning` − `lean`), the
+        log factor of a pair lies between that of A and that of B, the nearer to B the larger L is.
+        It grows with A and B, and L moves it one way. From A and B at each scale the largest terms
+        for the verdict are taken away, as many as the group has members, and from L the largest
+        for one side or the other, whichever is worse: what a group takes away is no more, because
+        it is a sum of as many terms.
         """
         p, pooled = len(self.verdicts), self.evidence.pooled
         # No pair has more clients to leave out than speak about it.
         most = min(most, int(pooled.n_clients.max(initial=0)))
         changes, n = np.zeros((most + 1, p, p)), len(pooled.ancestor)
-        steps = -(-most * (2 * n + 1) * p * p // MOST_ENTRIES) or 1
+        steps = -(-most * (2 * n + 2) * p * p // MOST_ENTRIES) or 1
         for rows in np.array_split(np.arange(p), steps):
             sign = np.where(self.verdicts[rows] == YES, 1.0, -1.0)
-            largest = np.zeros((most, 2 * n + 1, len(rows), p))
+            largest = np.zeros((most, 2 * n + 2, len(rows), p))
             for k in self.counting:
                 members, part = self.evidence.claims[k].members, self.evidence.claims[k].evidence
                 own = np.flatnonzero((members >= rows[0]) & (members <= rows[-1]))
                 a, d = np.ix_(members[own] - rows[0], members)
-                terms = np.concatenate([part.ancestor, part.leaning, -part.lean[None]])[:, own]
-                terms *= self.evidence.use.weights[k] * sign[a, d]
+                lean, s = part.lean[None, own], sign[a, d]
+                sums = s * part.ancestor[:, own], s * (part.leaning[:, own] - lean), lean, -lean
+                terms = self.evidence.use.weights[k] * np.concatenate(sums)
                 for held in largest:
                     before = held[:, a, d]
                     held[:, a, d] = np.maximum(before, terms)
                     terms = np.minimum(before, terms)
             here = pooled.at((rows, slice(None)))
-            for size, gone in enumerate(np.cumsum(largest, axis=0) * sign, start=1):
-                rest = replace(
-                    here,
-                    ancestor=here.ancestor - gone[:n],
-                    leaning=here.leaning - gone[n:-1],
-                    lean=here.lean + gone[-1],
-                )
-                after = rest.log_factor(self.shares, self.leans[rows])
-                changes[size, rows] = after - self.now[rows]
+            for size, gone in enumerate(np.cumsum(largest, axis=0), start=1):
+                taken = sign * gone[:-2]
+                ancestor, leaning = here.ancestor - taken[:n], here.leaning - taken[n:]
+                after = [
+                    replace(here, ancestor=ancestor, leaning=leaning + x, lean=here.lean + x)
+                    for x in (-gone[-2], gone[-1])
+                ]
+                left = [sign * rest.log_factor(self.shares, self.leans[rows]) for rest in after]
+                changes[size, rows] = sign * np.minimum(*left) - self.now[rows]
         return changes
 
 

@@ -13,6 +13,7 @@
 `files`         atomic writes, locks; system errors become an `InputError` that names the file
 `nulls`         null distributions of eigenvalues and of shifts of the mean
 `order`         `PartialOrder`: closure, covers, restriction, relabelling
+`problems`      several errors of a file or a study as one
 `terminal`      answers, notes and progress of the commands
 `threads`       clients that run at once; threads of linear algebra
 ==============  ====================================================================

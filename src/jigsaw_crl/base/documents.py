@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -58,6 +59,18 @@ class Document(Closed):
     def from_file(cls, path: Path) -> Self:
         """Read, parse and check a JSON file; raises `InputError`, which names it."""
         return cls.from_text(read_file(path, cls.largest_file, cls.kind), path=path)
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read, parse and check a TOML file; raises `InputError`, which names it."""
+        text = read_file(path, cls.largest_file, cls.kind)
+        try:
+            document = tomllib.loads(text.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"the {cls.kind} is not valid TOML ({error})", cls.remedy, path=path
+            ) from None
+        return cls.from_document(document, path=path)
 
     @classmethod
     def from_text(cls, text: str | bytes, *, path: object | None = None) -> Self:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from jigsaw_crl.base.labels import safe_text
 
@@ -14,6 +14,15 @@ T = TypeVar("T")
 
 # Called with the steps done and their number; None where nobody looks.
 SHOWN: ContextVar[Callable[[int, int], None] | None] = ContextVar("shown", default=None)
+
+
+class Table(NamedTuple):
+    """A table for people; of a long one the first lines are shown."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    long: bool = False
 
 
 def note(text: str) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.labels import normal_label
-from jigsaw_crl.base.terminal import note, working
+from jigsaw_crl.base.terminal import Table, note, working
 from jigsaw_crl.base.text import chance, few, pluralise, signed
 from jigsaw_crl.cli.options import Answers, command
-from jigsaw_crl.cli.output import Table, records
+from jigsaw_crl.cli.output import records
 
 if TYPE_CHECKING:
     from jigsaw_crl.result.difference import Answer

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_text
-from jigsaw_crl.base.terminal import note, working
+from jigsaw_crl.base.terminal import Table, note, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import Table, findings_table, left_out_lines, outcome_lines
 
 if TYPE_CHECKING:
     from jigsaw_crl.fragment.fragment import Outcome
@@ -63,6 +62,7 @@ def check(study: Path, *, reading: opt.Reading) -> opt.Answers:
     from jigsaw_crl.assembly.panel import read_fragments
     from jigsaw_crl.diagnostics import check_study
     from jigsaw_crl.pipeline import Options, only_usable, recover_clients
+    from jigsaw_crl.report.lines import findings_table, left_out_lines, outcome_lines
     from jigsaw_crl.result.summary import left_out, summarise
     from jigsaw_crl.study import read_study
 
@@ -188,11 +188,12 @@ def fragment(
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
-    from jigsaw_crl.federated.disclosure import check_rows, rounded, shown, with_rows_left_out
     from jigsaw_crl.federated.keys import read_private_key
     from jigsaw_crl.federated.signing import sign_fragment
+    from jigsaw_crl.fragment.disclosure import check_rows, rounded, shown, with_rows_left_out
     from jigsaw_crl.fragment.reading import is_fragment
     from jigsaw_crl.pipeline import recover_fragment
+    from jigsaw_crl.report.lines import findings_table
 
     options = opt.asked(method=method, tau=tau, confounding=confounding, rank_one=rank_one)
     if output is None and not show:

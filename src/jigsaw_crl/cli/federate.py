@@ -7,9 +7,8 @@ from pathlib import Path
 import typer
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.base.terminal import note, working
+from jigsaw_crl.base.terminal import Table, note, working
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import Table
 
 # Exit code of a round whose result lacks some sites.
 INCOMPLETE = 3

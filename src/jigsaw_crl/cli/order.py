@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, locked
 from jigsaw_crl.base.terminal import working
-from jigsaw_crl.base.text import chance, few, pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.output import Table, findings_table, left_out_lines, outcome_lines, records
+from jigsaw_crl.cli.output import records
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.knowledge import Knowledge
-    from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.result.result import Result
-
-# Undetermined pairs of the best guess that are listed for people.
-MOST_OPEN = 10
 
 
 @opt.command("jigsaw recover study/ --out result/")
@@ -94,8 +89,10 @@ def assemble(
 
     Needs the fragment files only, not the clients' data.
     """
+    from jigsaw_crl.adding import assembled, changed
+    from jigsaw_crl.assembly.order import Options
     from jigsaw_crl.fragment.reading import fragment_paths, read_fragment_files
-    from jigsaw_crl.result.folder import check_folder
+    from jigsaw_crl.result.folder import check_folder, load_result
 
     options = opt.asked(
         method=method, smallest_effect=smallest_effect, knowledge=knowledge, witnesses=witnesses
@@ -142,7 +139,11 @@ def assemble(
         sources = zip(pieces, paths, strict=True)
         provenance = {"fragments": {name: str(path) for name, path in sources}, **provenance}
         with working("assembling"):
-            result = _result_of(pieces, provenance, options, into, gone, corrected)
+            if into is None:
+                result = assembled(pieces, Options(**options), provenance)
+            else:
+                earlier = load_result(into)
+                result = changed(earlier, pieces, gone, provenance, replace=corrected)
         yield _answer(result, out, force)
         if sign is not None and out is not None:
             from jigsaw_crl.federated.keys import read_private_key
@@ -169,38 +170,6 @@ def _knowledge(path: Path) -> Knowledge:
     return found
 
 
-def _result_of(
-    pieces: dict[str, Fragment],
-    provenance: dict[str, Any],
-    options: dict[str, Any],
-    into: Path | None,
-    gone: list[str],
-    replaced: bool,
-) -> Result:
-    """The result of fragments, or a result that they change; with what is known of their files."""
-    from jigsaw_crl.assembly import conclude
-    from jigsaw_crl.assembly.order import Options
-    from jigsaw_crl.result import Result, load_result
-    from jigsaw_crl.result.difference import difference
-
-    if into is None:
-        chosen = Options(**options)
-        chosen.knowledge.check({label for piece in pieces.values() for label in piece.labels})
-        concluded = conclude(pieces.values(), options=chosen)
-        return Result(pieces, concluded.order, concluded.findings, provenance)
-    grown = earlier = load_result(into)
-    if gone:
-        grown = grown.remove(*gone)
-    if pieces:
-        grown = grown.add(*pieces.values(), replace=replaced)
-    joined = {
-        name: {**grown.provenance.get(name, {}), **more} if isinstance(more, dict) else more
-        for name, more in provenance.items()
-    }
-    joined["since"] = difference(earlier, grown).news
-    return replace(grown, provenance={**grown.provenance, **joined})
-
-
 @opt.command("jigsaw report result/ -o report.html")
 def report(folder: Path, *, output: Path | None = None, force: bool = False) -> opt.Answers:
     """Write the one-file HTML report of a result.
@@ -219,6 +188,7 @@ def report(folder: Path, *, output: Path | None = None, force: bool = False) -> 
 
 def _answer(result: Result, out: Path | None, force: bool) -> tuple[Any, ...]:
     """What is printed of a result; it is written as well if a folder is given."""
+    from jigsaw_crl.report.lines import result_lines
     from jigsaw_crl.result.document import order_document
 
     if out is not None:
@@ -257,79 +227,4 @@ def _answer(result: Result, out: Path | None, force: bool) -> tuple[Any, ...]:
         }
 
     since, written = str(result.provenance.get("since", "")), f"written to {out}" if out else ""
-    return document, since, result_told(result), written
-
-
-def result_told(result: Result) -> list[str | Table]:
-    """A result for people, in lines and tables."""
-    from jigsaw_crl.assembly.verdict import tally
-
-    order, covers = result.order, sorted(result.order.hasse().edges)
-    told: list[str | Table] = [result.summary]
-    told.append(f"{pluralise(len(order.labels), 'label')}: {tally(order.counts)}")
-    if resting := order.rests_on:
-        rest = pluralise(len(resting), "verdict rests", "verdicts rest")
-        named = few(sorted(set(resting.values())))
-        what = "it" if len(resting) == 1 else "them"
-        told.append(f"{rest} on a single client ({named}): the others would not decide {what}")
-    if order.contested:
-        contested = pluralise(len(order.contested), "verdict is", "verdicts are")
-        opposite = "the clients that say the opposite would decide so among themselves"
-        told.append(f"{contested} contested: {opposite}")
-    guessed = order.best_guess().pairs() - order.pairs()
-    likely = sorted(guessed, key=lambda p: -order.probability(*p))
-    if likely:
-        shown = few(
-            (f"{a} → {d} ({chance(order.probability(a, d), order.decimals)})" for a, d in likely),
-            MOST_OPEN,
-        )
-        told.append(f"undetermined, but part of the best guess (probability): {shown}")
-    rows = [(name, len(f.labels), f.outcome.code) for name, f in result.fragments.items()]
-    told.append(Table("Clients", ["client", "labels", "outcome"], rows))
-    told += outcome_lines({name: piece.outcome for name, piece in result.fragments.items()})
-    columns = ["ancestor", "descendant", "probability", "rests on"]
-    if order.mode == "paper":
-        # Algorithm 3 states pairs; it gives them no probability.
-        title = "Order that Algorithm 3 states (Hasse diagram)"
-        told.append(Table(title, columns[:2], covers))
-    else:
-        odds = [chance(order.probability(*pair), order.decimals) for pair in covers]
-        alone = [order.table.resting(*order.indices(*pair)) for pair in covers]
-        width = 4 if any(alone) else 3
-        edges = [(*pair, *x)[:width] for pair, *x in zip(covers, odds, alone, strict=True)]
-        title = "Decided ancestors (without pairs that others imply)"
-        told.append(Table(title, columns[:width], edges))
-    told += [*_effects_told(result), *left_out_lines(result.left_out, result.lost_labels)]
-    told += [f"note: {text}" for text in order.notes]
-    return [*told, findings_table(result.diagnostics) if result.diagnostics else "", result.summary]
-
-
-def _effects_told(result: Result) -> list[str | Table]:
-    """The largest effects and the number of direct edges, if there are hard interventions."""
-    from jigsaw_crl.evidence.effects import AT_DOSE  # here for start-up time
-
-    frame = result.effects[result.effects.verdict == "ancestor"]
-    if not len(frame) and result.order.effects is None:
-        return []
-    frame = frame.reindex(frame.total.abs().sort_values(ascending=False, kind="stable").index)
-    edges = result.graph.edges(data=True)
-    direct: dict[Any, str] = {(a, d): about["verdict"] for a, d, about in edges}
-    rows = [
-        (
-            row.cause,
-            row.effect,
-            f"{row.total:+.3f}",
-            f"{row.low:+.3f} to {row.high:+.3f}",
-            row.sites,
-            "at this dose"
-            if row.kind == AT_DOSE
-            else direct.get((row.cause, row.effect), "not direct"),
-        )
-        for row in frame.itertuples()
-    ]
-    columns = ["cause", "effect", "total", "95 % interval", "clients", "edge"]
-    kind = "Average" if len(frame) and (frame.kind == AT_DOSE).all() else "Total"
-    table = Table(f"{kind} effects in standard deviations", columns, rows, long=True)
-    stated = sum(verdict == "direct" for verdict in direct.values())
-    counts = f"{pluralise(stated, 'direct edge')}, {len(direct) - stated} undetermined"
-    return [table, f"graph: {counts}"]
+    return document, since, result_lines(result), written

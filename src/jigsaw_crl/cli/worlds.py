@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import sync_folder, writable, write_file, write_text
-from jigsaw_crl.base.terminal import working
+from jigsaw_crl.base.terminal import Table, working
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
-from jigsaw_crl.cli.order import result_told
-from jigsaw_crl.cli.output import Table
 
 if TYPE_CHECKING:
     from jigsaw_crl.base.arrays import FloatArray
@@ -30,6 +27,7 @@ Format = Literal["csv", "parquet"]
 def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers:
     """The main job on an embedded study: recover, explain, report."""
     from jigsaw_crl.report.contents import decided_across_clients
+    from jigsaw_crl.report.lines import result_lines
     from jigsaw_crl.truth.demo import ROWS, SIMULATED, run_demo
 
     result, comparison = run_demo(out, force=force)
@@ -42,14 +40,14 @@ def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers
         f"{ROWS:,} rows in every regime. Each client sees only some of the\n"
         f"{len(order.labels)} labels, mixed by its own sensors; none shares its data.\n"
         f"{SIMULATED}\n",
-        *result_told(result),
+        *result_lines(result),
     ]
     if across is not None:
         seen = order.panel.seen_by(*order.indices(*across))
         who = "No client could tell this alone" if seen else "No client has both labels"
         told.append(f"\n{who}; together they know:\n{certificate}\n")
     columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
-    rows = [(r.method, r.right, r.wrong, r.missed, f"{r.f1:.2f}") for r in comparison]
+    rows = [[*list(row.values())[:-1], f"{row['f1']:.2f}"] for row in comparison]
     told.append(Table("Compared with the truth, which the simulator knows", columns, rows))
     told.append(f"Result folder: {out}\nReport:        {report.resolve()}")
     told.append("Open the report in a browser.")
@@ -59,7 +57,7 @@ def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers
         "undetermined": sorted(list(pair) for pair in order.undetermined()),
         "across": None if across is None else list(across),
         "certificate": None if certificate is None else str(certificate),
-        "comparison": [asdict(row) for row in comparison],
+        "comparison": comparison,
         "out": str(out),
         "report": str(report),
     }

@@ -15,7 +15,7 @@ from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.moments.regime import coarsened
+from jigsaw_crl.moments.regime import Moments
 
 # Standard deviations by which neighbouring stretches must be more alike than distant ones.
 TRENDING = 3.0
@@ -29,8 +29,13 @@ def check_drift(client: Client) -> Iterator[Finding]:
     do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
     distances than between neighbouring stretches, and then there is no drift.
     """
-    W, whole = client.white.rows.W, client.control
-    parts = coarsened(whole.parts, max((whole.rows or 0) // (2 * len(W) + 1), 1))
+    parts, W = list[Moments](), client.white.rows.W
+    for part in client.control.parts:
+        # A short stretch is merged into the one before it.
+        if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * len(W):
+            parts[-1] = parts[-1].merge(part)
+        else:
+            parts.append(part)
     if len(parts) < 2:
         return
     steps = np.array([np.sqrt(m.n or 0) * (W @ (m.mean - client.control.mean)) for m in parts])
@@ -44,7 +49,9 @@ def check_drift(client: Client) -> Iterator[Finding]:
     if moved > edge and (jumps or _trends(steps)):
         # With more than half of its variance along some direction, the control's covariance is not
         # that of the system, and no regime can be compared with it.
-        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > (whole.rows or 0)
+        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > sum(
+            part.n or 0 for part in parts
+        )
         severity = "error" if mostly else "warning"
         than = "the rows vary otherwise" if mostly else "chance allows"
         place = client.control_name

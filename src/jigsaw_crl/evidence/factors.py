@@ -170,7 +170,9 @@ class BayesFactors(ReadOnlyArrays):
             related = sum(either) / 2
         return np.asarray(np.log(share) + log_missed)
 
-    def averaged(self, log_open: FloatArray | None = None) -> Pooled:
+    def averaged(
+        self, log_open: FloatArray | None = None, missed: BoolArray | None = None
+    ) -> Pooled:
         """The client's evidence with districts averaged over.
 
         With π the probability that a pair lies in one district,
@@ -197,4 +199,4 @@ class BayesFactors(ReadOnlyArrays):
 
         settled = self.ancestor - self._no_effect()
         ancestor = np.where(self.settled, settled, over(self.ancestor))
-        return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says)
+        return Pooled.of_client(ancestor, over(self.lean), np.array(self.single), says, missed)

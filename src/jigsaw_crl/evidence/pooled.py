@@ -1,9 +1,10 @@
 """What several clients say together about every pair.
 
-Some unknowns belong to a client (are i and j in one district there?) and are averaged over at each
-client. Others belong to the pair or to a target, and are the same at all clients: the scale of an
-effect, and whether a target's second direction was missed. Clients are therefore added up for each
-scale, with and without a lean, and these unknowns are averaged over once, after pooling:
+Some unknowns belong to a client and are averaged over at each client: are i and j in one district
+there, and was a second direction missed there that other clients saw? Others belong to the pair or
+to a target, and are the same at all clients: the scale of an effect, and whether a target of which
+every client saw one direction has a second. Clients are therefore added up for each scale, with and
+without a lean, and these unknowns are averaged over once, after pooling:
 
     ancestor against unrelated = log Σ_τ w_τ exp Σ_k x_kτ ,      Σ_τ w_τ = 1 .
 
@@ -45,13 +46,27 @@ class Pooled:
 
     @classmethod
     def of_client(
-        cls, ancestor: FloatArray, lean: FloatArray, single: BoolArray, says: BoolArray
+        cls,
+        ancestor: FloatArray,
+        lean: FloatArray,
+        single: BoolArray,
+        says: BoolArray,
+        missed: BoolArray | None = None,
     ) -> Pooled:
-        """Evidence of one client; `single`: labels that show one direction; `says`: its pairs."""
+        """Evidence of one client; `single`: labels that show one direction; `says`: its pairs.
+
+        `missed`: labels of which it missed a direction that other clients saw; the probability of
+        a lean is one half then.
+        """
         x = np.where(says, np.concatenate([ancestor, np.zeros((1, *lean.shape))]), 0.0)
         in_doubt = (single[:, None] | single) & says
         own = np.where(in_doubt, lean, 0.0)
         leaning = np.where(in_doubt, np.fmax(x, own), x)
+        if missed is not None and missed.any():
+            here = missed[:, None] | missed
+            x = np.where(here, np.logaddexp(x, leaning) - np.logaddexp(0.0, own), x)
+            leaning, own = np.where(here, x, leaning), np.where(here, 0.0, own)
+            in_doubt &= ~here
         counts = (count.astype(np.int32) for count in (in_doubt, single & says, says))
         return cls(x, leaning, own, *counts)
 

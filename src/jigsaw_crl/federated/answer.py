@@ -7,14 +7,15 @@ or null twice; then null, or one word that says why there is none.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.disclosure import check_rows
 from jigsaw_crl.federated.keys import KeyList
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.federated.signing import Received, check_time, open_signed, open_unverified
+from jigsaw_crl.fragment.disclosure import check_rows
 from jigsaw_crl.fragment.reading import read_bytes
 
 WHY_NOT: Mapping[str, str] = {
@@ -46,33 +47,34 @@ class _NoFragmentError(Exception):
     """Its text is one of the words of `WHY_NOT`."""
 
 
+@contextmanager
+def _or_else(why_not: str) -> Iterator[None]:
+    """What goes wrong in the block means, to the coordinator, one of the words of `WHY_NOT`."""
+    try:
+        yield
+    except (OSError, InputError):
+        raise _NoFragmentError(why_not) from None
+
+
 def _own_fragment(settings: SiteSettings, site: str, round_name: str) -> tuple[str, int]:
     """The fragment and the time at which it was written; what is sent is logged first."""
-    try:
+    with _or_else("none"):
         written_at = settings.fragment.stat().st_mtime_ns
         data = read_bytes(settings.fragment)
-    except (OSError, InputError):
-        raise _NoFragmentError("none") from None
-    try:
+    with _or_else("invalid"):
         fragment = open_unverified(data)
-    except InputError:
-        raise _NoFragmentError("invalid") from None
     if fragment.client != site:
         raise _NoFragmentError("other-client")
-    try:
+    with _or_else("too-few-rows"):
         check_rows(fragment, settings.min_rows)
-    except InputError:
-        raise _NoFragmentError("too-few-rows") from None
     own, limit = Received(fragment, written_at), settings.most_fragments
-    try:
-        with Ledger.held(settings.sent, patience=_PATIENCE) as log:
-            # The same fragment says nothing new: it may be sent in any number of rounds.
-            sent = {line.digest for line in log.lines}
-            if limit is not None and own.digest not in sent and len(sent) >= limit:
-                raise _NoFragmentError("budget-spent")
-            log.having([own], round_name).save()
-    except InputError:  # the log was altered, or cannot be written
-        raise _NoFragmentError("not-logged") from None
+    # The log may have been altered, or cannot be written.
+    with _or_else("not-logged"), Ledger.held(settings.sent, patience=_PATIENCE) as log:
+        # The same fragment says nothing new: it may be sent in any number of rounds.
+        sent = {line.digest for line in log.lines}
+        if limit is not None and own.digest not in sent and len(sent) >= limit:
+            raise _NoFragmentError("budget-spent")
+        log.having([own], round_name).save()
     return data.decode(), written_at
 
 
@@ -96,11 +98,7 @@ def check_answer(
     def refuse(what: str, remedy: str = "Ask the site to make its fragment again.") -> InputError:
         return InputError(what, remedy, client=site)
 
-    # Characters first, because encoding copies what may be huge.
-    if (
-        len(text) > settings.most_bytes
-        or len(text.encode("utf-8", "replace")) > settings.most_bytes
-    ):
+    if len(text.encode("utf-8", "replace")) > settings.most_bytes:
         raise refuse(
             f"its answer is oversized: more than {settings.most_bytes} bytes",
             "Raise 'most_bytes' in local/jigsaw-coordinator.json, if fragments can be that large.",

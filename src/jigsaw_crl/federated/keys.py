@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import tomllib
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PREFIX = "ed25519:"
-LARGEST_KEY, LARGEST_LIST = 1 << 16, 1 << 24
+LARGEST_KEY = 1 << 16
 
 
 def generate_key(site: str, private: Path) -> str:
@@ -77,6 +76,7 @@ class KeyList(Document):
     """
 
     kind = "list of keys"
+    largest_file = 1 << 24
     remedy = (
         'Write study = "NAME", then [sites] and below it, for each site, the line '
         '"lab-1" = "ed25519:…" that `jigsaw federate keygen` printed there.'
@@ -91,15 +91,7 @@ class KeyList(Document):
 
 def read_key_list(path: str | Path) -> KeyList:
     """Read the list of a study's sites and their public keys, a file in TOML."""
-    file = Path(path)
-    text = read_file(file, LARGEST_LIST, "list of keys")
-    try:
-        document = tomllib.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"the list of keys is not valid TOML ({error})", KeyList.remedy, path=file
-        ) from None
-    return KeyList.from_document(document, path=file)
+    return KeyList.from_toml(Path(path))
 
 
 class SignedDocument(Document):

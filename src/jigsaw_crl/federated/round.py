@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jigsaw_crl.assembly import conclude
+from jigsaw_crl.adding import assembled
 from jigsaw_crl.assembly.order import Method, Options
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
@@ -27,6 +27,7 @@ from jigsaw_crl.federated.settings import (
     RoundOptions,
     RoundRecord,
     Standing,
+    State,
     check_name,
     coordinator_settings,
 )
@@ -111,19 +112,14 @@ class Gathering:
             name = self.record.round
             accepted = check_answer(text, site, name, self.settings, self.log, self.keys)
         except InputError as error:
-            return self.refuse(site, f"{error.what}. {error.remedy}")
-        return self._stands(site, Standing(state="received"), accepted)
+            return self.stands(site, "refused", f"{error.what}. {error.remedy}")
+        return self.stands(site, "received", given=accepted)
 
-    def refuse(self, site: str, why: str) -> Standing:
-        """Note that a site's answer is refused, and why."""
-        return self._stands(site, Standing(state="refused", why=why))
-
-    def lose(self, site: str, why: str) -> None:
-        """Note why there is no answer of a site."""
-        self._stands(site, Standing(state="missing", why=why))
-
-    def _stands(self, site: str, standing: Standing, given: Received | None = None) -> Standing:
-        """Note how a site stands, with its fragment if it has an accepted one."""
+    def stands(
+        self, site: str, state: State, why: str = "", given: Received | None = None
+    ) -> Standing:
+        """Note how a site stands and why, with its fragment if it has an accepted one."""
+        standing = Standing(state=state, why=why)
         sites = {**self.record.sites, site: standing}
         self.record = self.record.model_copy(update={"sites": sites})
         self.fragments.pop(site, None)
@@ -158,7 +154,7 @@ class Gathering:
             try:
                 log.check_new(one)
             except InputError as error:
-                self.refuse(site, error.what)
+                self.stands(site, "refused", error.what)
         used = self._within_limits()
         if len(used) < max(min_sites, 1):
             states = ", ".join(f"{site} {s.state}" for site, s in self.record.sites.items())
@@ -172,9 +168,9 @@ class Gathering:
         provenance = grown.provenance(used, name, study)
         fragments = {one.site: one.fragment for one in used}
         asked = self.settings.witnesses if method == "null-cone" else None
-        concluded = conclude(fragments.values(), options=Options(method, SEED, witnesses=asked))
-        findings = (*absences(self.record), *spellings(fragments), *concluded.findings)
-        result = Result(fragments, concluded.order, findings, provenance).with_proposal()
+        options = Options(method, SEED, witnesses=asked)
+        noticed = (*absences(self.record), *spellings(fragments))
+        result = assembled(fragments, options, provenance, noticed).with_proposal()
         result.save(self.folder)
         if self.settings.sign is not None:
             sign_result(self.folder, read_private_key(self.settings.sign))
@@ -196,8 +192,9 @@ class Gathering:
             own = [sum(1 / counts[x] for x in one.fragment.labels) for one in used]
             # The last of several, so that a site that was listed earlier is kept.
             worst = max(range(len(used)), key=lambda i: (own[i], i))
-            self.refuse(
+            self.stands(
                 used[worst].site,
+                "refused",
                 f"all sites together have more than {self.settings.most_pairs} pairs of labels, "
                 "and this site brings most that few others have. Raise 'most_pairs' in "
                 "local/jigsaw-coordinator.json, if that many are expected.",
@@ -220,7 +217,7 @@ def main(local: Path) -> None:
         if site not in gathering.record.sites:
             continue  # it was revoked meanwhile
         if text is None:
-            gathering.lose(site, why)
+            gathering.stands(site, "missing", why)
         else:
             gathering.receive(site, text)
     gathering.fail("the coordinator was stopped before the round was assembled")

@@ -70,7 +70,7 @@ def run_participant(kit: Path, warn: Callable[[str], None]) -> int:
         process = subprocess.Popen(
             command, env=environment, start_new_session=True, preexec_fn=end_with_parent
         )
-        previous = signal.signal(signal.SIGTERM, _interrupt)
+        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             return process.wait()
         finally:
@@ -86,10 +86,6 @@ def end_with_parent() -> None:
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def check_certificates(kit: Path, warn: Callable[[str], None]) -> None:

@@ -69,13 +69,16 @@ class RoundOptions(Document):
     again: bool = False
 
 
+State = Literal["received", "refused", "missing"]
+
+
 class Standing(Closed):
     """The state of a site in a round.
 
     `why` says why the answer was refused, or why there is none if that is known.
     """
 
-    state: Literal["received", "refused", "missing"]
+    state: State
     why: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Views of a result: the one-file page, and what notebooks show."""
+"""Views of a result: the one-file page, and what terminals and notebooks show."""
 
 from __future__ import annotations
 

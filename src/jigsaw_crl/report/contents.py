@@ -18,6 +18,7 @@ from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, YES, Verdict
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import chance, few, number, pluralise
 from jigsaw_crl.report.drawing import draw_graph, draw_piece
+from jigsaw_crl.report.lines import contested, resting
 from jigsaw_crl.result.result import Result
 
 if TYPE_CHECKING:
@@ -92,15 +93,12 @@ def _remarks(order: GlobalOrder) -> list[Remark]:
     found: list[Remark] = []
     if opened := order.undetermined():
         found.append(_about_open(order, opened))
-    if contested := sorted(order.contested):
-        many = pluralise(len(contested), "verdict is", "verdicts are")
-        text = f"{many} contested: clients that say the opposite would decide so on their own."
-        text += " Among them:" if len(contested) > MOST_SHOWN else ""
-        shown = [(a, d, str(_stated(order, a, d))) for a, d in contested[:MOST_SHOWN]]
-        found.append((text, shown))
-    if order.rests_on:
-        many = pluralise(len(order.rests_on), "verdict rests", "verdicts rest")
-        found.append((f"{many} on a single client: without it, the others would not decide.", []))
+    if said := contested(order):
+        more = " Among them:" if len(order.contested) > MOST_SHOWN else ""
+        pairs = sorted(order.contested)[:MOST_SHOWN]
+        found.append((f"{said}.{more}", [(a, d, str(_stated(order, a, d))) for a, d in pairs]))
+    if said := resting(order):
+        found.append((f"{said}.", []))
     told = "" if order.convergence is None else str(order.convergence)
     # Chains that do not agree are a note of the order.
     if told and not any(note.startswith(told) for note in order.notes):

@@ -262,10 +262,8 @@ def _column(own: Any, name: str, reading: Reading) -> tuple[Any, str]:
         return found, _held(found.type)
     what = ""
     if any(isinstance(v, complex) for v in values):
-        what, remedy = (
-            "complex",
-            "Store the real and the imaginary part as two columns, or drop it.",
-        )
+        what = "complex"
+        remedy = "Store the real and the imaginary part as two columns, or drop it."
         reading.note(f"the column {name!r} holds complex numbers", remedy)
     elif not any(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         what = "of no single type"

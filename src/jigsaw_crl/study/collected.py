@@ -22,13 +22,13 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.problems import as_one
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.reduction import ColumnSketch
 from jigsaw_crl.moments.accumulator import Accumulator
 from jigsaw_crl.moments.preparing import RowOptions
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 from jigsaw_crl.study.manifest import Reading
-from jigsaw_crl.study.problems import as_one
 from jigsaw_crl.study.rows import BadRows, RowNumbers, most
 from jigsaw_crl.study.table import NUMBER, ON_REQUEST, THEN, Chunk, quoted
 

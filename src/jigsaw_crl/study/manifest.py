@@ -25,10 +25,10 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file
 from jigsaw_crl.base.knowledge import Knowledge
 from jigsaw_crl.base.labels import normal_label
+from jigsaw_crl.base.problems import as_one, shortened
 from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.client.client import CONTROL
 from jigsaw_crl.moments.preparing import MOST_TRIMMED, RowOptions
-from jigsaw_crl.study.problems import as_one, shortened
 
 MANIFEST = "study.toml"
 LARGEST_MANIFEST = 1 << 24

@@ -14,13 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import check_output, write_file
@@ -166,9 +165,8 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
         columns=None if reduction is None else list(reduction.columns),
         leading=None if reduction is None else reduction.leading,
     )
-    arrays: dict[str, AnyArray] = {
-        "header": np.array(header.model_dump_json(exclude_defaults=True))
-    }
+    # Numbers and texts: none is pickled.
+    arrays: dict[str, Any] = {"header": np.array(header.model_dump_json(exclude_defaults=True))}
     known = all(m.third is not None and m.fourth is not None for m in regimes)
     for key in _STACKED if known else _STACKED[:2]:
         arrays[key] = np.array([getattr(m, key) for m in regimes])
@@ -177,9 +175,7 @@ def write_moments(client: Client, path: str | Path, *, force: bool = False) -> P
     if reduction is not None:
         arrays |= {"directions": reduction.matrix, "centre": reduction.centre}
     # Second moments of few rows come near to the rows: they are readable by their owner only.
-    return write_file(
-        Path(path), lambda file: np.savez(file, allow_pickle=False, **arrays), private=True
-    )
+    return write_file(Path(path), lambda file: np.savez(file, **arrays), private=True)
 
 
 def _header_of(m: Moments) -> RegimeHeader:

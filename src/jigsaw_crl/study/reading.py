@@ -13,6 +13,7 @@ from typing import Any
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import readable
 from jigsaw_crl.base.knowledge import NOTHING
+from jigsaw_crl.base.problems import as_one
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import did_you_mean
 from jigsaw_crl.client.checks import Kinds, check_named
@@ -21,7 +22,6 @@ from jigsaw_crl.moments.preparing import Missing
 from jigsaw_crl.study.files import Described, describe, describe_one, opened
 from jigsaw_crl.study.folder import Study
 from jigsaw_crl.study.manifest import MANIFEST, READERS, Reading
-from jigsaw_crl.study.problems import as_one
 from jigsaw_crl.study.regimes import read_table
 from jigsaw_crl.study.table import ROW_INDEX, quoted
 

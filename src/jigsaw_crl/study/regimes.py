@@ -20,6 +20,7 @@ from dataclasses import replace
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding, Severity
 from jigsaw_crl.base.labels import label_key, normal_label
+from jigsaw_crl.base.problems import as_one
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.client.checks import check_names
 from jigsaw_crl.client.client import Client
@@ -27,7 +28,6 @@ from jigsaw_crl.client.reduction import reduce_columns
 from jigsaw_crl.moments.checks import varying
 from jigsaw_crl.moments.regime import Moments
 from jigsaw_crl.study.collected import Collected
-from jigsaw_crl.study.problems import as_one
 from jigsaw_crl.study.table import Table, quoted
 
 # A covariance needs two rows.

@@ -8,8 +8,9 @@ the tunnel's; the numbers are simulated from a fixed seed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,17 +45,6 @@ SIMULATED = (
 )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Ancestor pairs of one method against the truth: E1, and how many are right or wrong."""
-
-    method: str
-    f1: float
-    right: int
-    wrong: int
-    missed: int
-
-
 def light_tunnel(seed: int = SEED) -> World:
     """The demo's world.
 
@@ -73,7 +63,7 @@ def light_tunnel(seed: int = SEED) -> World:
     )
 
 
-def run_demo(out: Path, *, force: bool = False) -> tuple[Result, list[Comparison]]:
+def run_demo(out: Path, *, force: bool = False) -> tuple[Result, list[dict[str, Any]]]:
     """Recover the embedded study, write the result and its report, and compare it with the truth.
 
     With `force`, files in the folder `out` that this package did not write are overwritten.
@@ -90,10 +80,11 @@ def run_demo(out: Path, *, force: bool = False) -> tuple[Result, list[Comparison
     return result, [_compare(name, world, found.order) for name, found in methods.items()]
 
 
-def _compare(method: str, world: World, order: GlobalOrder) -> Comparison:
+def _compare(method: str, world: World, order: GlobalOrder) -> dict[str, Any]:
+    """Ancestor pairs of one method against the truth: E1, and how many are right or wrong."""
     # A latent that no client accesses has no label in the order.
     true = set(world.order.restrict(order.labels).pairs())
     found = scored_pairs(order)
-    return Comparison(
-        method, global_f1(true, found), len(true & found), len(found - true), len(true - found)
-    )
+    counts = {"right": true & found, "wrong": found - true, "missed": true - found}
+    sizes = {name: len(pairs) for name, pairs in counts.items()}
+    return {"method": method, **sizes, "f1": global_f1(true, found)}

@@ -29,6 +29,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.linalg import orth
 
 from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, Verdict
@@ -163,14 +164,11 @@ def verdict_counts(
     known, counts = set(order.labels), Counter[str]()
     for a, d in permutations(order.labels if labels is None else labels, 2):
         verdict = order.verdict(a, d) if {a, d} <= known else Verdict.UNDETERMINED
-        is_true, said = (
-            truth.is_ancestor(a, d),
-            {Verdict.ANCESTOR: "yes", Verdict.NOT_ANCESTOR: "no"},
-        )
+        is_true = truth.is_ancestor(a, d)
         counts.update(pairs=1, ancestors=is_true)
-        if verdict in said:
-            wrong = is_true != (verdict is Verdict.ANCESTOR)
-            counts.update({said[verdict]: 1, f"wrong_{said[verdict]}": wrong})
+        if verdict is not Verdict.UNDETERMINED:
+            said = "yes" if verdict is Verdict.ANCESTOR else "no"
+            counts.update({said: 1, f"wrong_{said}": is_true != (said == "yes")})
     return VerdictCounts(**counts)
 
 
@@ -326,9 +324,8 @@ def _client_subspace_error(truth: Truth, rows: FloatArray) -> float:
 
 def _projector(rows: FloatArray) -> FloatArray:
     """The orthogonal projector on the row space."""
-    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    kept = directions[sizes > ROW_SPACE_TOLERANCE * sizes[0]]
-    return np.asarray(kept.T @ kept, dtype=np.float64)
+    basis = orth(rows.T, rcond=ROW_SPACE_TOLERANCE)
+    return np.asarray(basis @ basis.T, dtype=np.float64)
 
 
 def _client_support_leakage(truth: Truth, rows: FloatArray) -> float:

@@ -101,7 +101,7 @@ def test_a_killed_worker_raises_an_input_error():
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda _: plan_of("pictures", quick=True), "nothing to reproduce"),
+        (lambda _: plan_of("pictures", quick=True), "no experiment 'pictures'"),
         (lambda out: reproduce.run_plan(tiny(methods=("guess",)), out), "no method 'guess'"),
         (lambda _: plan_of("tables", quick=True, only=["A"]), "no part of the tables 'A'"),
     ],

@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
-from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.baseline import TAU_GRID
 from jigsaw_crl.truth.simulate import SETTINGS, World, random_world, setting
 
@@ -152,6 +152,7 @@ def plan_of(
     >>> [s.key for s in plan_of("tables", quick=True, only=["K"]).scenarios][:2]
     ['p20-K5-q0.6-gaussian', 'p20-K10-q0.6-gaussian']
     """
+    choose(kind, dict.fromkeys(("figures", "tables")), "experiment")
     if kind == "figures":
         sizes = (10**3, 5 * 10**3, 10**4, 5 * 10**4, 10**5, 5 * 10**5, 10**6, inf)
         plan = Plan(
@@ -164,7 +165,7 @@ def plan_of(
             budget=20_000,
             methods=methods,
         )
-    elif kind == "tables":
+    else:
         worlds = {scenario for rows in tables().values() for scenario in rows}
         plan = Plan(
             kind=kind,
@@ -175,10 +176,6 @@ def plan_of(
             grid=TAU_GRID[1::2] if quick else TAU_GRID,
             budget=2_000 if quick else 20_000,
             methods=methods,
-        )
-    else:
-        raise InputError(
-            f"there is nothing to reproduce named {kind!r}", "Choose figures or tables."
         )
     wanted = [scenario for name in only for scenario in _part(plan, name)]
     chosen = tuple(s for s in plan.scenarios if s in wanted)

@@ -14,9 +14,10 @@ causes to C_i; in "noise" the scale ψ_i of the noise depends on the causes and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from graphlib import TopologicalSorter
 from itertools import combinations
 
 import numpy as np
@@ -136,13 +137,10 @@ def system(sem: SEM, name: str, seed: int) -> System:
     return found
 
 
-def _effects(A: FloatArray) -> Iterator[int]:
+def _effects(A: FloatArray) -> list[int]:
     """The latents that have causes, each behind its causes."""
-    left = list(range(len(A)))
-    while left:
-        ready = [i for i in left if not (A[i, left] != 0).any()]
-        yield from (i for i in ready if (A[i] != 0).any())
-        left = [i for i in left if i not in ready]
+    causes = {i: np.flatnonzero(row).tolist() for i, row in enumerate(A)}
+    return [i for i in TopologicalSorter(causes).static_order() if causes[i]]
 
 
 def bent(p: int, bend: float) -> System:

@@ -39,7 +39,7 @@ def as_one(
     Examples
     --------
     >>> from jigsaw_crl.base.errors import InputError
-    >>> from jigsaw_crl.study.problems import as_one
+    >>> from jigsaw_crl.base.problems import as_one
     >>> names = ("a.csv", "b.csv")
     >>> raise as_one([InputError("it is empty", "Check it.", path=name) for name in names], 2)
     Traceback (most recent call last):
