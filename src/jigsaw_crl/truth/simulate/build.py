@@ -24,6 +24,7 @@ def setting(
     *,
     intervention: Intervention | str = "paper",
     system: str = "linear",
+    shuffle: bool = True,
 ) -> World:
     """Setting A, B or C of the paper; mixings and interventions are drawn from the seed.
 
@@ -41,6 +42,7 @@ def setting(
         seed,
         intervention=intervention,
         system=system,
+        shuffle=shuffle,
     )
 
 
@@ -55,6 +57,7 @@ def random_world(
     features: float = 1.5,
     intervention: Intervention | str = "paper",
     system: str = "linear",
+    shuffle: bool = True,
 ) -> World:
     """A random world; by default one of the paper's sensitivity study.
 
@@ -84,6 +87,8 @@ def random_world(
         See `Intervention` and `INTERVENTIONS`.
     system : str
         How causes act: a key of `SYSTEMS`.
+    shuffle : bool
+        Name the labels, and list them, in an order that is unrelated to the graph.
 
     Examples
     --------
@@ -108,7 +113,9 @@ def random_world(
     A = np.where(present, strength * graph_rng.uniform(-1, 1, present.shape), 0.0)
     node_sets = [_random_nodes(n_latent, coverage, view_rng) for _ in range(n_clients)]
     counts = [ceil(features * len(nodes)) for nodes in node_sets]
-    return world_from_graph(A, node_sets, counts, seed, intervention=intervention, system=system)
+    return world_from_graph(
+        A, node_sets, counts, seed, intervention=intervention, system=system, shuffle=shuffle
+    )
 
 
 def _random_nodes(n_latent: int, coverage: float, rng: np.random.Generator) -> list[int]:
@@ -134,8 +141,9 @@ def world_from_graph(
     client_names: Sequence[str] | None = None,
     variances: ArrayLike | None = None,
     system: str = "linear",
+    shuffle: bool = True,
 ) -> World:
-    """A world with a given graph; it lists labels, and each client's, in random order.
+    """A world with a given graph.
 
     Parameters
     ----------
@@ -155,6 +163,8 @@ def world_from_graph(
         Noise variances; by default 1.
     system : str
         How causes act: a key of `SYSTEMS`.
+    shuffle : bool
+        List labels, and each client's labels, in random order.
 
     Examples
     --------
@@ -169,7 +179,7 @@ def world_from_graph(
     name_rng, mixing_rng, weight_rng, order_rng = _streams(seed, "clients", 4)
     A = _weights(adjacency, weight_rng)
     p = len(A)
-    deal = name_rng.permutation(p)
+    deal = name_rng.permutation(p) if shuffle else np.arange(p)
     if names is None:
         width = len(str(p))
         names = [f"z{deal[node] + 1:0{width}d}" for node in range(p)]
@@ -191,7 +201,7 @@ def world_from_graph(
                 "Give the client at least as many features as latents.",
                 client=name,
             )
-        own = order_rng.permutation(nodes)
+        own = order_rng.permutation(nodes) if shuffle else np.array(nodes, dtype=np.intp)
         views.append(View(name, own, _mixing(count, len(nodes), mixing_rng)))
     sigma = np.ones(p) if variances is None else np.asarray(variances, dtype=np.float64)
     if sigma.shape != (p,) or not (sigma > 0).all():
