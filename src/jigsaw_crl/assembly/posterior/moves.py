@@ -1,6 +1,6 @@
 """Metropolis moves on strict partial orders, compiled.
 
-Orders are bit sets (see `base.bitsets`). The score of an order R is
+Orders are bit sets (see `posterior.bitsets`). The score of an order R is
 
     Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers (a, d)} cover[a, d] + Σ_{d with ancestors} ancestry[d]
 
@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jigsaw_crl.assembly.posterior.bitsets import bit, compiled, contains, members
 from jigsaw_crl.assembly.posterior.walk import FACT
-from jigsaw_crl.base.bitsets import bit, compiled, contains, members
 
 __all__ = ["metropolis"]
 

@@ -123,7 +123,7 @@ class Chains:
     ) -> Chains:
         """Chains that start at the given orders."""
         # Imported here because it loads the compiler.
-        from jigsaw_crl.base.bitsets import pack
+        from jigsaw_crl.assembly.posterior.bitsets import pack
 
         random = list(rng.integers(0, 2**63, size=(len(orders), 1), dtype=np.uint64))
         up, down = [pack(order) for order in orders], [pack(order.T) for order in orders]
@@ -159,7 +159,7 @@ class Chains:
 
     def matrices(self) -> list[BoolArray]:
         """The orders, shape (p, p) each."""
-        from jigsaw_crl.base.bitsets import unpack
+        from jigsaw_crl.assembly.posterior.bitsets import unpack
 
         return [unpack(up, len(self.weights)) for up in self.up]
 
@@ -181,8 +181,8 @@ class Chains:
         orders : array of uint64, shape (n, kept, p, words)
             `kept` orders of each chain, evenly spaced, at most one a sweep.
         """
+        from jigsaw_crl.assembly.posterior.bitsets import pack
         from jigsaw_crl.assembly.posterior.moves import metropolis
-        from jigsaw_crl.base.bitsets import pack
 
         w, (n, (p, words)) = self.weights, (len(self.up), self.up[0].shape)
         trace, counts = np.empty((n, sweeps)), np.zeros((n, p, p), dtype=np.int32)
