@@ -25,6 +25,7 @@ from jigsaw_crl.assembly.order import Witnesses
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import Knowledge
+from jigsaw_crl.base.nulls import LENIENT
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import in_parallel
 from jigsaw_crl.client.checks import Kinds
@@ -33,7 +34,6 @@ from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client
 from jigsaw_crl.diagnostics.coverage import check_copies
 from jigsaw_crl.diagnostics.rows import is_skewed
 from jigsaw_crl.fragment.fragment import Fragment, Method, RankOne
-from jigsaw_crl.nullcone.nonlinear import DOUBTED
 from jigsaw_crl.nullcone.reading import Sight
 from jigsaw_crl.nullcone.recovery import Confounding, Recovery
 from jigsaw_crl.result.provenance import provenance_of
@@ -265,7 +265,10 @@ def recover_clients(
     if options.interventions is not None:
         study = study.with_interventions(options.interventions)
     if report is None:
-        each = in_parallel(n_jobs, check_client, [(c, c.white) for c in study.clients])
+        for client in study.clients:
+            # Once, here: it goes with the client to the checks and to recovery.
+            _ = client.white
+        each = in_parallel(n_jobs, check_client, [(client,) for client in study.clients])
         # Which labels clients share is said of their fragments.
         report = StudyReport(tuple(each), study.findings, tuple(check_copies(study.clients)))
     clients = list(study.clients)
@@ -305,7 +308,7 @@ def _bent_too(recovered: Sequence[Recovered], clients: Sequence[Client]) -> dict
         any(one.nonlinear is not None for one in own.values())
         or any(f.check == "light-tails" for k in open_ for f in recovered[k].report.findings)
         or any(is_skewed(clients[k].linear) for k in open_)
-        or float(chdtrc(2 * len(open_), fisher)) < DOUBTED
+        or float(chdtrc(2 * len(open_), fisher)) < LENIENT
     )
     return {k: one.reading.sight for k, one in open_.items()} if bent else {}
 

@@ -25,7 +25,7 @@ def says(name: str, factor: float, labels: tuple[str, ...] = ("pump", "valve")) 
 
 def evidence_of(fragments) -> Evidence:
     panel = read_fragments(fragments)
-    return Evidence.of(panel, Use.all_of(panel))
+    return Evidence.heard(panel, Use.all_of(panel)).without_single_directions()
 
 
 def panel(*factors: float) -> Evidence:

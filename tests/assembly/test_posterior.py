@@ -7,10 +7,10 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.posterior import best_order, chains, entailed, sample_orders
+from jigsaw_crl.assembly.posterior.bitsets import unpack
 from jigsaw_crl.assembly.posterior.chains import convergence, split_r_hat
 from jigsaw_crl.assembly.posterior.search import all_orders
 from jigsaw_crl.assembly.posterior.walk import Chains, Weights
-from jigsaw_crl.base.bitsets import unpack
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.priors import PAIR_COST
 
@@ -19,7 +19,7 @@ from .clients import lab
 
 def exact_marginals(weights: Weights) -> np.ndarray:
     orders = all_orders(len(weights))
-    scores = np.array([weights.score(o) for o in orders])
+    scores = np.array([weights.scores(o) for o in orders])
     weight = np.exp(scores - scores.max())
     return np.tensordot(weight / weight.sum(), orders, axes=1)
 
@@ -78,7 +78,7 @@ def test_a_chain_stays_an_order_and_keeps_its_score_up_to_date(p):
         for same in (unpack(chain.down[0], p).T, counts[0], unpack(orders[0, 0], p)):
             np.testing.assert_array_equal(same, matrix)
         assert trace[0, -1] == chain.score[0]
-        assert chain.score[0] == pytest.approx(weights.score(matrix), abs=1e-6)
+        assert chain.score[0] == pytest.approx(weights.scores(matrix), abs=1e-6)
 
 
 @pytest.mark.parametrize(("seed", "leave"), [(0, 0), (1, 0), (2, 5), (3, 12)])
@@ -98,7 +98,7 @@ def test_labels_that_move_alone_sample_the_enumerated_posterior(monkeypatch):
     chain.active = chain.active[:0]
     _, (counts,), _ = chain.walk(60_000)
     np.testing.assert_allclose(counts / 60_000, exact_marginals(weights), atol=0.02)
-    assert chain.score[0] == pytest.approx(weights.score(chain.matrices()[0]), abs=1e-6)
+    assert chain.score[0] == pytest.approx(weights.scores(chain.matrices()[0]), abs=1e-6)
 
 
 def test_a_label_on_the_wrong_side_of_several_others_comes_to_the_right_one():
@@ -116,6 +116,32 @@ def test_a_label_on_the_wrong_side_of_several_others_comes_to_the_right_one():
     chains.walk(100)
     for matrix in chains.matrices():
         assert matrix[:6, 6].all()
+
+
+def test_chains_find_one_long_chain_of_labels():
+    # 0 → 1 → … → 99. A fifth of the pairs is seen by nobody, and one answer in fifty is wrong.
+    p, rng = 100, np.random.default_rng(1)
+    true = np.triu(np.ones((p, p), dtype=bool), 1)
+    log_factor = np.where(true ^ (rng.random((p, p)) < 0.02), 4.0, -4.0)
+    log_factor[rng.random((p, p)) < 0.2] = 0.0
+    chains = Chains.at([np.zeros((p, p), dtype=bool)] * 4, plain(log_factor), rng)
+    chains.grow(8)
+    chains.walk(10)
+    for matrix in chains.matrices():
+        assert (matrix != true).mean() < 0.015
+
+
+def test_bridges_are_proposed_where_what_they_add_is_worth_something():
+    # 0, 1 → 2 and 3 → 4, 5 hold. Nobody saw 2 and 3 together; the other pairs between speak for it.
+    log_factor = np.full((6, 6), -9.0)
+    log_factor[:2, 2] = log_factor[3, 4:] = 9.0
+    log_factor[:3, 3:] = 3.0
+    log_factor[2, 3] = log_factor[5, 0] = 0.0
+    start = log_factor > 8.0
+    chain = Chains.at([start], plain(log_factor), np.random.default_rng(0))
+    proposed = set(chain.active.tolist())
+    assert 2 * 6 + 3 in proposed
+    assert 5 * 6 + 0 not in proposed
 
 
 def test_pairs_that_one_chain_decides_and_another_does_not_are_set_aside():
@@ -155,7 +181,7 @@ def test_orders_agree_with_what_is_certain(p):
     orders = [
         o for o in all_orders(4) if o[0, 1] and not o[2, 3] and not o[3, 0] and o[:2, 3].any()
     ]
-    scores = np.array([plain(np.zeros((4, 4))).score(o) for o in orders])
+    scores = np.array([plain(np.zeros((4, 4))).scores(o) for o in orders])
     exact = np.tensordot(np.exp(scores) / np.exp(scores).sum(), orders, axes=1)
     found, mean = runs[0], np.mean([run.probability for run in runs], axis=0)
     np.testing.assert_allclose(mean[:4, :4], exact, atol=0.03)

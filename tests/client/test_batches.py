@@ -5,7 +5,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.client.batches import MeanErrors, batch_means
-from jigsaw_crl.client.noise import noise_model
 from jigsaw_crl.moments.regime import Moments
 
 from ..study.tables import client_of as from_rows
@@ -38,7 +37,7 @@ def client_of(table: np.ndarray, omega: float, seed: int, spread: float = 1.0) -
 
 
 def means_of(client: jc.Client) -> tuple[np.ndarray, MeanErrors]:
-    return batch_means(client, noise_model(client))
+    return batch_means(client, client.white.rows.W)
 
 
 OWN = np.vstack([np.full(6, 200), np.diag(np.full(6, 400))])

@@ -66,8 +66,6 @@ class Step:
         Clients whose own data state the fact, or its opposite.
     log_bayes_factor : float or None
         Pooled direct evidence that the subject is an ancestor (evidence mode).
-    excludes : str
-        The effects that a weighed "no" excludes, in words.
     """
 
     fact: Fact
@@ -78,7 +76,6 @@ class Step:
     supporting: tuple[str, ...] = ()
     contradicting: tuple[str, ...] = ()
     log_bayes_factor: float | None = None
-    excludes: str = ""
 
 
 def say(names: Sequence[str], word: str) -> str:

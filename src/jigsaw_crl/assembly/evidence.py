@@ -149,10 +149,6 @@ class Evidence:
     missed: Missed
 
     @classmethod
-    def of(cls, panel: Panel, use: Use) -> Evidence:
-        return cls.heard(panel, use).without_single_directions()
-
-    @classmethod
     def heard(cls, panel: Panel, use: Use) -> Evidence:
         """All that the clients say; used to compare the clients with each other.
 
@@ -324,7 +320,7 @@ def _claims(
     rows: Rows, bayes: BayesFactors | None, panel: Panel, use: Use, missed: Missed
 ) -> Claims:
     if bayes is not None:
-        bayes, log_open = bayes.joint(np.clip(missed.chance[rows.members], LEAST_LEAN, 1.0))
+        log_open = bayes.log_open(np.clip(missed.chance[rows.members], LEAST_LEAN, 1.0))
         here = np.array(bayes.single) & missed.certain[rows.members]
         evidence = bayes.averaged(log_open, here)
         if bayes.scales != panel.scales:

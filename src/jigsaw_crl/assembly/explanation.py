@@ -40,7 +40,7 @@ __all__ = ["RULES", "Certificate", "check_certificate", "explain"]
 RULES = {
     "known": "you said so{who}",
     "stated": "stated by {who}",
-    "weighed": "log Bayes factor {factor:+.1f}{who}{excludes}",
+    "weighed": "log Bayes factor {factor:+.1f}{who}",
     "chain": "by {because}",
     "excluded": "the opposite would contradict {because}",
     "one-of": (
@@ -178,8 +178,6 @@ class Certificate:
             subject=step.fact.subject,
             object=step.fact.object,
             factor=0.0 if step.log_bayes_factor is None else step.log_bayes_factor,
-            # That of the verdict itself stands at the end.
-            excludes="" if step is self.steps[-1] else step.excludes,
             matters=self.options.smallest_effect,
             share="" if self.probability is None else f"{100 * self.probability:.0f} %",
         )
@@ -232,21 +230,16 @@ def _steps(order: GlobalOrder, a: int, d: int, holds: bool) -> tuple[Step, ...]:
 
 
 def _base(order: GlobalOrder, a: int, d: int, holds: bool, rule: str) -> Step:
-    """A step that follows from no other, who says so, and what a "no" excludes."""
+    """A step that follows from no other, and who says so."""
     yes, no = order.said.sides(a, d)
     known = order.panel.known[a, d] == holds
-    stated, bound = known or rule == "stated", order.table.excluded[a, d]
-    excludes = ""
-    if rule == "weighed" and not (holds or known or np.isnan(bound)):
-        size = size_in_words(float(bound), order.table.bounds.unit(a, d), order.labels[d])
-        excludes = f"; effects above {size} are excluded (95 %, one-sided)"
+    stated = known or rule == "stated"
     return Step(
         Fact(order.labels[a], order.labels[d], holds),
         "known" if known else rule,
         supporting=yes if holds else no,
         contradicting=no if holds else yes,
         log_bayes_factor=None if stated else round(float(order.table.evidence[a, d]), 6),
-        excludes=excludes,
     )
 
 

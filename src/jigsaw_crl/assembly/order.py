@@ -283,7 +283,7 @@ class GlobalOrder(ReadOnlyArrays):
     @cached_property
     def said(self) -> Evidence:
         """What each client brings to the pool."""
-        return Evidence.of(self.panel, self.use)
+        return Evidence.heard(self.panel, self.use).without_single_directions()
 
     @cached_property
     def table(self) -> PairTable:

@@ -3,7 +3,6 @@
 ==============  ====================================================================
 `algebra`       pseudo-inverse and inverse root of a positive matrix
 `arrays`        names of the array types in signatures
-`bitsets`       orders as bit sets in machine words, compiled
 `documents`     closed JSON documents, checked by pydantic
 `errors`        exceptions that say what is wrong, where, and what to do
 `findings`      observations about the data, with a severity and a remedy

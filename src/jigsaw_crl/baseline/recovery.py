@@ -19,8 +19,6 @@ from jigsaw_crl.client.client import Client
 from jigsaw_crl.fragment.fragment import Fragment, Outcome
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
-__all__ = ["DEFAULT_TAU", "TAU_GRID", "PaperOrder", "assemble_pairs", "recover_fragment"]
-
 # The value the paper recommends without calibration, and the grid it calibrates on.
 DEFAULT_TAU = 0.05
 TAU_GRID: tuple[float, ...] = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.10)

@@ -22,8 +22,6 @@ import numpy as np
 from jigsaw_crl.base.arrays import TOGETHER, FloatArray, IntArray
 from jigsaw_crl.baseline.literal import Block, Precisions, rho, stacked
 
-__all__ = ["DEFAULT_BUDGET", "BranchAndBound", "best_set_of_size", "largest_head"]
-
 # Examining a set means computing the eigenvalues of a p_k × p_k matrix, about 20 µs at p_k = 24, so
 # a search stops after about 20 s. The budget counts sets, not seconds, so that results do not
 # depend on the machine.

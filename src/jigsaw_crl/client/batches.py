@@ -44,10 +44,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
-from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT, noise_edge
-from jigsaw_crl.client.noise import NoiseModel
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
 if TYPE_CHECKING:
@@ -100,13 +98,16 @@ class BatchVariance(NamedTuple):
     strength: float
 
 
-def batch_means(client: Client, model: NoiseModel) -> tuple[FloatArray, MeanErrors]:
-    """`μ_j − μ_0` of all regimes, shape (r, d), without the offsets of batches; and the errors."""
+def batch_means(client: Client, W: FloatArray) -> tuple[FloatArray, MeanErrors]:
+    """`μ_j − μ_0` of all regimes, shape (r, d), without the offsets of batches; and the errors.
+
+    W whitens the rows of the control.
+    """
     shifts = np.array([m.mean - client.control.mean for m in client.regimes])
     n, n0 = np.array([m.mean_rows for m in client.regimes]), client.control.mean_rows
     shared, known, wander = np.ones((len(n), len(n))), np.ones(len(n), dtype=bool), None
     if len(client.batches) > 1:
-        g, apart, L, wander = _compared(client, model)
+        g, apart, L, wander = _compared(client, W)
         if wander.degrees:
             omega = wander.size**2
             P = omega * np.linalg.inv(np.eye(len(L)) + omega * L)
@@ -123,7 +124,7 @@ def batch_means(client: Client, model: NoiseModel) -> tuple[FloatArray, MeanErro
 
 
 def _compared(
-    client: Client, model: NoiseModel
+    client: Client, W: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, BatchVariance]:
     """g, r and L of the module's docstring, and how far batches wander."""
     every, names = (client.control, *client.regimes), client.batches
@@ -138,8 +139,6 @@ def _compared(
     totals = counts.sum(axis=1)
     share = counts / totals[:, None]
     L = np.diag(counts.sum(axis=0)) - (share.T * totals) @ share
-    base = model.basis.T @ client.control_second_moment @ model.basis
-    W = inverse_square_root(base) @ model.basis.T
     # Rows R with `RᵀR = L⁺`, shape (rank of L, batches).
     values, vectors = np.linalg.eigh(L)
     kept = values > RANK_TOLERANCE * max(float(values[-1]), 1.0)

@@ -34,15 +34,10 @@ FEWEST = 30
 
 
 class Eigen(NamedTuple):
-    """Outermost eigenpairs of every regime.
+    """Eigenpairs of every regime, lowest value first."""
 
-    Values of shape (r, 4): lowest, second lowest, second highest, highest; in fewer dimensions some
-    appear twice. Unit vectors of the first and the last, shape (r, p).
-    """
-
-    values: FloatArray
-    low: FloatArray
-    high: FloatArray
+    values: FloatArray  # shape (r, p)
+    vectors: FloatArray  # unit columns, shape (r, p, p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +80,7 @@ class White:
 
     @cached_property
     def eigen(self) -> Eigen:
-        values, vectors = np.linalg.eigh(self.M)
-        p = self.dimension
-        four = values[:, [0, min(1, p - 1), max(p - 2, 0), p - 1]]
-        return Eigen(four, vectors[:, :, 0], vectors[:, :, -1])
+        return Eigen(*np.linalg.eigh(self.M))
 
     @cached_property
     def rows(self) -> White:
@@ -128,7 +120,8 @@ def whiten(client: Client) -> White:
     base = space.basis.T @ (control - np.diag(space.sensors)) @ space.basis
     W = inverse_square_root(base) @ space.basis.T
     noise = (W * space.sensors) @ W.T if space.sensors.any() else None
-    shifts, errors = batch_means(client, space)
+    of_rows = W if noise is None else inverse_square_root(np.eye(len(W)) + noise) @ W
+    shifts, errors = batch_means(client, of_rows)
     d = shifts @ W.T
     M = np.array([W @ m.covariance @ W.T for m in client.regimes])
     n, n0 = np.array([m.n or 0.0 for m in client.regimes]), float(client.control.n or 0)

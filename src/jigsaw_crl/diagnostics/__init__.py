@@ -11,11 +11,6 @@
 ==========  ======================================================================
 """
 
-from jigsaw_crl.diagnostics.checks import (
-    ClientReport,
-    StudyReport,
-    check_client,
-    check_study,
-)
+from jigsaw_crl.diagnostics.checks import ClientReport, StudyReport, check_client, check_study
 
 __all__ = ["ClientReport", "StudyReport", "check_client", "check_study"]

@@ -16,20 +16,11 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.noise import NoiseModel, noise_model
-from jigsaw_crl.client.white import White
+from jigsaw_crl.client.noise import NoiseModel
+from jigsaw_crl.diagnostics import drift, rows, sensors
 from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
-from jigsaw_crl.diagnostics.drift import check_batches, check_drift
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import check_regimes
-from jigsaw_crl.diagnostics.rows import (
-    check_clipped,
-    check_counts,
-    check_covariates,
-    check_heavy_tails,
-    check_light_tails,
-)
-from jigsaw_crl.diagnostics.sensors import check_bent, check_gains, check_sensors
 
 # A reason that was found, and what it looks like, which is not told beside it.
 EXPLAINS = {
@@ -118,8 +109,8 @@ class StudyReport:
         return (*self.reading, *own, *self.across)
 
 
-def check_client(client: Client, white: White | None = None) -> ClientReport:
-    """Run every check that one client's moments allow; `white` is `client.white`.
+def check_client(client: Client) -> ClientReport:
+    """Run every check that one client's moments allow.
 
     Examples
     --------
@@ -134,21 +125,9 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
     >>> [f.check for f in check_client(client).findings if f.severity == "error"]
     ['no-signal']
     """
-    white = client.white if white is None else white
-    wander = white.errors.wander
-    found, strength = check_regimes(client, white)
-    found += [
-        *check_bent(client),
-        *check_gains(client.linear, white.space),
-        *check_sensors(client.linear, white.space),
-        *check_heavy_tails(client),
-        *check_light_tails(client.linear),
-        *check_clipped(client),
-        *check_counts(client),
-        *(() if client.covariates is None else check_covariates(client, client.covariates)),
-        *check_drift(client, white),
-        *(() if wander is None else check_batches(client, wander)),
-    ]
+    found, strength = check_regimes(client)
+    for check in (*sensors.CHECKS, *rows.CHECKS, *drift.CHECKS):
+        found += check(client)
     seen, several = set(map(_kind, found)), sum(f.check == "several-targets" for f in found)
     bends = "info: light-tails" in seen and "error: drifting-gains" not in seen
     # Hard interventions do not need a linear system (T9): recovery decides about them.
@@ -160,7 +139,7 @@ def check_client(client: Client, white: White | None = None) -> ClientReport:
         hidden.add("error: sensor-noise")
     told = (f for f in found if _kind(f) not in hidden)
     findings = tuple(replace(f, client=client.name) for f in told)
-    return ClientReport(client.name, findings, white.space, strength, client.n_samples)
+    return ClientReport(client.name, findings, client.white.space, strength, client.n_samples)
 
 
 def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
@@ -169,8 +148,7 @@ def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
     left = client.without(spoilt)
     if left is None or left is client:
         return left is client
-    left = left.linear
-    return "error: sensor-noise" in map(_kind, check_sensors(left, noise_model(left)))
+    return "error: sensor-noise" in map(_kind, sensors.check_sensors(left))
 
 
 def _kind(found: Finding) -> str:

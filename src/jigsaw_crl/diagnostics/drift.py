@@ -13,9 +13,7 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
-from jigsaw_crl.client.batches import BatchVariance
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.moments.regime import Moments
 
@@ -23,7 +21,7 @@ from jigsaw_crl.moments.regime import Moments
 TRENDING = 3.0
 
 
-def check_drift(client: Client, white: White) -> Iterator[Finding]:
+def check_drift(client: Client) -> Iterator[Finding]:
     """A finding about control rows whose mean moves from the beginning of the file to its end.
 
     With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
@@ -31,7 +29,7 @@ def check_drift(client: Client, white: White) -> Iterator[Finding]:
     do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
     distances than between neighbouring stretches, and then there is no drift.
     """
-    parts, W = list[Moments](), white.rows.W
+    parts, W = list[Moments](), client.white.rows.W
     for part in client.control.parts:
         # A short stretch is merged into the one before it.
         if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * len(W):
@@ -49,10 +47,11 @@ def check_drift(client: Client, white: White) -> Iterator[Finding]:
     squares = sorted(float(step @ step) / variance for step, variance in each)
     jumps = squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
     if moved > edge and (jumps or _trends(steps)):
-        rows = sum(part.n or 0 for part in parts)
         # With more than half of its variance along some direction, the control's covariance is not
         # that of the system, and no regime can be compared with it.
-        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > rows
+        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > sum(
+            part.n or 0 for part in parts
+        )
         severity = "error" if mostly else "warning"
         than = "the rows vary otherwise" if mostly else "chance allows"
         place = client.control_name
@@ -74,8 +73,11 @@ def _trends(values: FloatArray) -> bool:
     return ratio < 2 - TRENDING * sqrt(4 * (K - 2) / ((K**2 - 1) * dims))
 
 
-def check_batches(client: Client, wander: BatchVariance) -> Iterator[Finding]:
+def check_batches(client: Client) -> Iterator[Finding]:
     """Findings about the batches of a client whose rows are in several."""
+    wander = client.white.errors.wander
+    if wander is None:
+        return
     if wander.strength > 1:
         where = ", in the direction where they differ most" if wander.uneven else ""
         yield finding("batch-wander", wander.strength, 1.0, size=wander.size, where=where)
@@ -93,3 +95,6 @@ def check_batches(client: Client, wander: BatchVariance) -> Iterator[Finding]:
         severity = "info"
     value = None if isnan(wander.size) else wander.size
     yield finding("batch-without-control", value, labels=labels, severity=severity, cost=cost)
+
+
+CHECKS = [check_drift, check_batches]

@@ -62,22 +62,22 @@ def _beyond_chance(
     else:
         ends = ratio_edges(white.dimension, min(base.n, most) - 1, other.n - 1, level)
     below, above = beyond(values, np.array(ends))
-    second = max(below[1], above[-2]) if len(values) > 2 else 0.0
+    second = max(below[1], above[-2]) if len(values) > 1 else 0.0
     return float(max(below[0], above[-1])), float(second)
 
 
-def check_regimes(client: Client, white: White) -> tuple[list[Finding], dict[str, float]]:
+def check_regimes(client: Client) -> tuple[list[Finding], dict[str, float]]:
     """Findings about the regimes, and the strength of each label.
 
     A strength of 1 is the edge of chance; it is the larger of that of the covariance and that of
     the mean.
     """
     # Without the sensors' noise; exact moments have no mean of their own.
-    rows, named = white.rows, client.named_regimes
+    white, named = client.white, client.named_regimes
+    rows = white.rows
     level, moments = FALSE_ALARM / (len(named) - 1), [m for _, m in named]
     unbias = [1.0 if m.n is None else m.n / (m.n - 1) for m in moments[1:]]
     values = rows.eigen.values * np.array(unbias)[:, None]
-    values = values if white.dimension > 1 else values[:, :1]
     each = zip(values, moments[1:], strict=True)
     own, more = np.array([_beyond_chance(x, rows, moments[0], m, level) for x, m in each]).T
     if not rows.exact:

@@ -18,7 +18,6 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
-from jigsaw_crl.client.covariates import Covariates
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 
@@ -172,9 +171,10 @@ def check_counts(client: Client) -> Iterator[Finding]:
         yield finding("missing-values", own.rows / worth, **words)
 
 
-def check_covariates(client: Client, covariates: Covariates) -> Iterator[Finding]:
+def check_covariates(client: Client) -> Iterator[Finding]:
     """Covariates that are not as the control's in some regime."""
-    if client.is_population:
+    covariates = client.covariates
+    if covariates is None or client.is_population:
         return
     own = np.arange(-len(covariates.names), 0)
     control, *regimes = (m.select(own) for m in covariates.moments)
@@ -201,7 +201,7 @@ def check_light_tails(client: Client) -> list[Finding]:
     if client.is_population or client.control.trimmed:
         return []
     excess, score = [], []
-    for _, m in client.named_regimes:
+    for _, m in client.linear.named_regimes:
         if m.fourth is None or (m.n or 0) < ENOUGH_ROWS:
             continue
         n, variance = float(m.n or 0), np.diagonal(m.covariance)
@@ -282,3 +282,6 @@ def _censored() -> tuple[FloatArray, ...]:
     mean = x @ weight
     second, third, fourth = (((x - mean[:, None]) ** k) @ weight for k in (2, 3, 4))
     return a, third / second**1.5, fourth / second**2, mean, np.sqrt(second)
+
+
+CHECKS = [check_heavy_tails, check_light_tails, check_clipped, check_counts, check_covariates]

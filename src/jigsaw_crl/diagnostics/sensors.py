@@ -33,9 +33,8 @@ WIDE_SPREAD = 1e3
 ALWAYS = 1e-3
 # The turn matters when it is no longer small beside the error of a variance: turn² · rows.
 MATTERS = 0.25
-# Every regime needs an eigendecomposition; tables with more features are not checked, and so many
-# regimes show what all of them do.
-MOST_FEATURES, MOST_REGIMES = 400, 16
+# Every regime needs an eigendecomposition; so many show what all of them do.
+MOST_REGIMES = 16
 
 
 def check_bent(client: Client) -> Iterator[Finding]:
@@ -44,9 +43,9 @@ def check_bent(client: Client) -> Iterator[Finding]:
         yield finding("bent-sensor", round(misfit, 2), CLEARLY, feature=feature)
 
 
-def check_sensors(client: Client, spectrum: NoiseModel) -> list[Finding]:
+def check_sensors(client: Client) -> list[Finding]:
     """Findings about units, the number of latents and the noise."""
-    findings = list[Finding]()
+    client, spectrum, findings = client.linear, client.white.space, list[Finding]()
     if client.reduction is not None:
         what, count = client.reduction.message, float(client.n_features)
         findings.append(finding("reduced-columns", count, what=what, wide=WIDE))
@@ -133,10 +132,11 @@ def _uneven_noise(client: Client, spectrum: NoiseModel) -> Iterator[Finding]:
     yield finding("uneven-noise/unknown", spectrum.unevenness, 1.0, why=why, what=what)
 
 
-def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
+def check_gains(client: Client) -> list[Finding]:
     """A finding if the sensors' gains differ between regimes; the client cannot be used then."""
+    client, spectrum = client.linear, client.white.space
     d, p = client.n_features, client.n_latent
-    if client.is_population or p == d or d > MOST_FEATURES:
+    if client.is_population or p == d:
         return []
     long = [m for _, m in client.named_regimes if (m.n or 0) >= ENOUGH_ROWS * d]
     if len(long) < 2:
@@ -157,3 +157,6 @@ def check_gains(client: Client, spectrum: NoiseModel) -> list[Finding]:
         return []
     percent = 100 * float(np.sqrt(turn))
     return [finding("drifting-gains", value, MATTERS, percent=percent)]
+
+
+CHECKS = [check_bent, check_gains, check_sensors]

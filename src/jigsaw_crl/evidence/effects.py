@@ -19,8 +19,6 @@ from jigsaw_crl.base.frozen import ReadOnlyArrays
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AT_DOSE", "INTERVAL", "TOTAL", "Effects", "Sizes"]
-
 # What the number of an effect is. In a system that is not linear it depends on the dose.
 TOTAL, AT_DOSE = "total effect", "average effect at this dose"
 

@@ -38,16 +38,6 @@ import numpy as np
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.priors import HIDDEN_SHARE, ONE_WEAK, STRONG, WEAK
 
-__all__ = [
-    "HYPOTHESES",
-    "UNRELATED",
-    "Component",
-    "Hypotheses",
-    "Hypothesis",
-    "Meaning",
-    "hard_hypotheses",
-]
-
 
 @dataclass(frozen=True)
 class Component:

@@ -15,9 +15,6 @@ import numpy as np
 from jigsaw_crl.base.arrays import TOGETHER, BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.hypotheses import Hypotheses
 
-__all__ = ["Statistics", "by_label", "densities", "in_all"]
-
-
 # Statistics that are copies of each other would make C singular; relative to their variances.
 JITTER = 1e-9
 # Exact moments exclude hypotheses by log odds of 1e12; beyond this, odds count as certain, so that

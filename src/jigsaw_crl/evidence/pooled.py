@@ -23,8 +23,6 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.priors import MISSED
 
-__all__ = ["Pooled", "Shares", "mixed", "unrelated"]
-
 CountArray = npt.NDArray[np.int32]
 Shares = Sequence[float | FloatArray]
 
@@ -45,13 +43,6 @@ class Pooled:
     in_doubt: CountArray
     single: CountArray
     n_clients: CountArray
-
-    @classmethod
-    def zero(cls, n_scales: int, p: int) -> Pooled:
-        """No evidence about p labels."""
-        scales = np.zeros((2, n_scales + 1, p, p))
-        counts = np.zeros((3, p, p), dtype=np.int32)
-        return cls(scales[0], scales[1], np.zeros((p, p)), *counts)
 
     @classmethod
     def of_client(
@@ -87,7 +78,8 @@ class Pooled:
     @classmethod
     def sum(cls, n_scales: int, p: int, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """Weighted sum over clients: (weight, positions of its labels, evidence) each."""
-        return cls.zero(n_scales, p)._plus(parts, 1)
+        scales, counts = np.zeros((2, n_scales + 1, p, p)), np.zeros((3, p, p), dtype=np.int32)
+        return cls(scales[0], scales[1], np.zeros((p, p)), *counts)._plus(parts, 1)
 
     def minus(self, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """The sum without some of its parts."""

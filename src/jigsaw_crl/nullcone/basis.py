@@ -22,8 +22,6 @@ from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.structure import Structure
 
-__all__ = ["constrained_functionals"]
-
 # Each turn leaves about the square of the products.
 TURNS = 5
 

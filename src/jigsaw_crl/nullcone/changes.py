@@ -19,20 +19,7 @@ from scipy.special import chdtrc
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM
 from jigsaw_crl.client.white import White
-from jigsaw_crl.nullcone.search import CLOSE, climb, starts, unit
-
-__all__ = [
-    "CLOSE",
-    "REPLICAS",
-    "ROUGH",
-    "Changes",
-    "ascend",
-    "changes_of",
-    "fits",
-    "starts",
-    "tail_of",
-    "unit",
-]
+from jigsaw_crl.nullcone.search import CLOSE, climb, starts
 
 # Copies of the moments with errors added. Densities are those of Student's t with as many degrees
 # of freedom, because the covariances come from so many copies.
@@ -164,7 +151,7 @@ def ascend(
 
     Starts have the shape (..., s, m), d (..., m), w are w_d and w_D.
     """
-    x = climb(x, d, D, D @ D, w, close)
+    x = climb(x, d, lambda z: z @ D, w, close)
     y = x @ D
     lam, along = (x * y).sum(axis=-1), (x @ d[..., None])[..., 0]
     off_mean = (d * d).sum(axis=-1)[..., None] - along**2
@@ -219,7 +206,9 @@ def fits(changes: Changes) -> Fits:
 def _misfits(changes: Changes, d: FloatArray, free: float) -> tuple[FloatArray, FloatArray, float]:
     """Tails of the misfits of all regimes, ratios, and their chance together."""
     D = changes.D
-    _, chi = ascend(starts(changes.d, D), d, D, (changes.w_mean, changes.w_cov), CLOSE)
+    _, chi = ascend(
+        starts(changes.d, *np.linalg.eigh(D)), d, D, (changes.w_mean, changes.w_cov), CLOSE
+    )
     r, tail = len(chi), tail_of(chi, free)
     # Regimes share the control's error: their misfits have squared correlations ρ², so that the sum
     # is that of fewer degrees of freedom.

@@ -19,8 +19,6 @@ from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.nullcone.readings import IMPOSSIBLE
 from jigsaw_crl.nullcone.search import TIE
 
-__all__ = ["Choice", "choose_readings"]
-
 
 @dataclass(frozen=True, eq=False)
 class Choice:

@@ -35,8 +35,6 @@ from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.exact import Rounding, exact_products
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings
 
-__all__ = ["C_I", "C_J", "U_I", "U_J", "Errors", "delta", "statistics_of"]
-
 # Places of the first four vectors of a basis.
 U_I, C_I, U_J, C_J = range(4)
 # Where each entry of a symmetric 3 × 3 matrix is in its upper triangle.

@@ -41,8 +41,6 @@ from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 from jigsaw_crl.nullcone.exact import CLEAR, SURE
 from jigsaw_crl.nullcone.reading import Reading
 
-__all__ = ["Lines", "certain", "inside"]
-
 # By how much the log factors must lead. A number that is zero by exact moments decides by 16 to 50,
 # and one that is not by thousands; less is a line or an effect within rounding of another.
 BY_ZERO, BY_EFFECT = 14.0, 1_000.0

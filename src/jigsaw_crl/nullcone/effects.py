@@ -31,15 +31,6 @@ from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.delta import C_I, C_J, U_I, U_J, Errors, delta
 from jigsaw_crl.nullcone.reading import Reading, Sight, read
 
-__all__ = [
-    "Gradient",
-    "Revealed",
-    "applied_effect",
-    "read_claimed",
-    "reveal",
-    "total_effect",
-]
-
 # Log evidence by which the chosen line of a target must lead for its effects to be given.
 LEAD = 4.0
 # Size of a shift of exact moments from which it says in which direction the target moved.

@@ -29,8 +29,6 @@ from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.judge import Judged
 from jigsaw_crl.nullcone.readings import IMPOSSIBLE, READINGS, ZERO, Readings
 
-__all__ = ["Rounding", "exact_products", "exact_readings"]
-
 # Bounds are for the worst case, and rounding errors are found to be below a thousandth of them. A
 # number is zero within the first share of its bound; beyond the second multiple it is not.
 SURE, CLEAR = 1e-2, 10.0
@@ -56,8 +54,9 @@ def exact_readings(white: White, judged: Judged) -> tuple[Readings, Rounding]:
     """
     r, p = white.d.shape
     moved = np.stack([judged.high, judged.low], axis=1) > 1
-    size = np.stack([white.eigen.values[:, 3] - 1.0, 1.0 - white.eigen.values[:, 0]], axis=1)
-    vector = np.stack([white.eigen.high, white.eigen.low], axis=1)
+    values, vectors = white.eigen
+    size = np.stack([values[:, -1] - 1.0, 1.0 - values[:, 0]], axis=1)
+    vector = np.stack([vectors[:, :, -1], vectors[:, :, 0]], axis=1)
     rank = moved.sum(axis=1)
     one, two = rank == 1, rank == 2
     root = np.sqrt(np.where(moved, np.maximum(size, 0.0), 0.0))[:, :, None] * vector
@@ -88,7 +87,7 @@ def exact_readings(white: White, judged: Judged) -> tuple[Readings, Rounding]:
     variance = 1.0 / white.n + np.einsum("rp,rp->r", d, d) * np.minimum(error, 1.0) ** 2
     fit = -0.5 * np.einsum("rsp,rsp->rs", off, off) / variance[:, None]
     # D of a target whose mean alone moved is d dᵀ.
-    left = size[:, 0] - np.einsum("rp,rp->r", white.eigen.high, d) ** 2
+    left = size[:, 0] - np.einsum("rp,rp->r", vector[:, 0], d) ** 2
     change = np.abs(left) / ((judged.edges[:, 1] - 1.0) * (1.0 + size[:, 0]))
     has = np.stack([two, two, one], axis=1)
     usable, zero = (rank > 0) & ~judged.several, np.zeros((r, READINGS))

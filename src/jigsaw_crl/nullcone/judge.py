@@ -40,8 +40,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, LENIENT, beyond, ratio_edges
 from jigsaw_crl.client.white import White
 
-__all__ = ["Judged", "excess_spread", "judge", "pool", "spread_edge"]
-
 # A misfit below the first number is not worth a line; chance allows so many standard deviations;
 # larger ones are those of a model that does not fit, not of rows that are alike.
 NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
@@ -75,14 +73,13 @@ def judge(white: White) -> Judged:
     n0 = white.n_pooled
     edges = np.array([ratio_edges(max(p - 1, 1), n0, n, FALSE_ALARM) for n in white.n.tolist()])
     below, above = beyond(values, edges)
-    third = np.maximum(below[:, 1], above[:, 2]) if p > 2 else np.zeros(len(values))
+    third = np.maximum(below[:, 1], above[:, -2]) if p > 2 else np.zeros(len(values))
     misfit = np.full(len(values), np.nan)
     # Targets may have moved the two directions at either end of the spectrum.
     if p > 4 and not white.exact:
-        D = white.rows.M - np.eye(p)
-        bulk = np.einsum("rpq,rpq->r", D, D) - ((values - 1.0) ** 2).sum(axis=1)
+        bulk = ((values[:, 2:-2] - 1.0) ** 2).sum(axis=1)
         misfit = bulk / (1.0 / white.n + 1.0 / n0) / _null(p)[0]
-    return Judged(below[:, 0], above[:, 3], third, misfit, edges, third > CLEARLY)
+    return Judged(below[:, 0], above[:, -1], third, misfit, edges, third > CLEARLY)
 
 
 def _perhaps_moved(white: White) -> BoolArray:
@@ -95,7 +92,7 @@ def _perhaps_moved(white: White) -> BoolArray:
     """
     p, n0, values = max(white.dimension - 1, 1), white.n_pooled, white.rows.eigen.values
     edges = np.array([ratio_edges(p, n0, n, LENIENT) for n in white.n.tolist()])
-    return np.stack([values[:, 3] > edges[:, 1], values[:, 0] < edges[:, 0]], axis=1)
+    return np.stack([values[:, -1] > edges[:, 1], values[:, 0] < edges[:, 0]], axis=1)
 
 
 def excess_spread(judged: Judged, p: int) -> float:
@@ -134,7 +131,7 @@ def pool(white: White) -> tuple[White, Judged]:
     for _ in range(0 if white.exact else MAX_ROUNDS):
         # A regime with several targets differs from C₀ in more directions than are projected off.
         n = np.where(judged.several, 0.0, white.n)
-        ends = np.stack([white.eigen.high, white.eigen.low], axis=1)
+        ends = white.eigen.vectors[:, :, [-1, 0]].mT
         V = ends * _perhaps_moved(white)[:, :, None]
         P = identity - V.mT @ V
         H = white.n_control * (M0 - identity)

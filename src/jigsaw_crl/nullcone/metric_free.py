@@ -25,8 +25,6 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.nullcone.changes import Changes, changes_of
 from jigsaw_crl.nullcone.readings import UNSEEN
 
-__all__ = ["read_metric_free"]
-
 
 def read_metric_free(
     white: White, *, hidden: bool, scales: tuple[float, ...]

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import CLEAR_ERRORS, RARE_ALARM
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, LENIENT, RARE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
@@ -34,11 +34,6 @@ from jigsaw_crl.evidence.hypotheses import Hypotheses
 from jigsaw_crl.nullcone.changes import Changes, changes_of, fits
 from jigsaw_crl.nullcone.peeling import Peeled, peel
 
-__all__ = ["DOUBTED", "Nonlinear", "read_nonlinear"]
-
-# Chance that a linear client is peeled where effects run both ways, which is then the chance that a
-# false claim is not named; otherwise it is `RARE_ALARM`, over all its regimes.
-DOUBTED = 0.05
 # A clear misfit is at least this many times its expectation: heavy tails of single latents, which
 # the rows count for on average only, reach 1.7.
 RATIO = 2.0
@@ -115,7 +110,7 @@ def read_nonlinear(
     scales: tuple[float, ...],
     *,
     contradicts: bool = False,
-    doubted: float = DOUBTED,
+    doubted: float = LENIENT,
 ) -> tuple[Nonlinear | None, float]:
     """Peel a client whose hard interventions contradict a linear system.
 
@@ -129,7 +124,8 @@ def read_nonlinear(
     contradicts : bool
         By T8, effects run both ways between some labels, or means contradict covariances.
     doubted : float
-        The chance of the misfits up to which the client is then peeled.
+        The chance of the misfits up to which the client is then peeled, and so the chance that a
+        false claim is not named; otherwise it is `RARE_ALARM`, over all regimes.
 
     Returns
     -------

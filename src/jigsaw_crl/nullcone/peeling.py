@@ -53,18 +53,8 @@ from scipy.special import chdtrc, chdtri, expit, logsumexp
 
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.evidence.priors import PAIR_COST
-from jigsaw_crl.nullcone.changes import (
-    CLOSE,
-    REPLICAS,
-    ROUGH,
-    Changes,
-    ascend,
-    starts,
-    tail_of,
-    unit,
-)
-
-__all__ = ["Peeled", "peel"]
+from jigsaw_crl.nullcone.changes import REPLICAS, ROUGH, Changes, ascend, tail_of
+from jigsaw_crl.nullcone.search import CLOSE, starts, unit
 
 # Tail probability of a fit from which it counts as bad rather than good.
 DOUBT = 1e-3
@@ -276,7 +266,7 @@ class _Client:
         d = self.d[:, left] @ B
         D = Bt[:, None] @ self.D[:, left] @ B[:, None]
         K = Bt @ self.changes.signal @ B
-        fitted, chi = ascend(starts(d[0], D[0]), d[0], D[0], (w_d, w_D), CLOSE)
+        fitted, chi = ascend(starts(d[0], *np.linalg.eigh(D[0])), d[0], D[0], (w_d, w_D), CLOSE)
         near = unit((fitted @ B[0].T) @ B)[:, :, None, :]
         every = np.broadcast_to(w_d, d.shape[:2]), np.broadcast_to(w_D, d.shape[:2])
         u, copied = ascend(near, d, D, every, ROUGH)

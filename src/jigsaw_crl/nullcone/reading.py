@@ -15,12 +15,7 @@ from scipy.special import ndtri
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.nulls import RARE_ALARM
 from jigsaw_crl.client.white import White
-from jigsaw_crl.evidence.hypotheses import (
-    HYPOTHESES,
-    Hypotheses,
-    Meaning,
-    hard_hypotheses,
-)
+from jigsaw_crl.evidence.hypotheses import HYPOTHESES, Hypotheses, Meaning, hard_hypotheses
 from jigsaw_crl.evidence.mixture import Statistics, by_label, densities, in_all
 from jigsaw_crl.evidence.priors import STRONG
 from jigsaw_crl.nullcone.choice import Choice, choose_readings
@@ -29,8 +24,6 @@ from jigsaw_crl.nullcone.exact import Rounding, exact_readings
 from jigsaw_crl.nullcone.judge import Judged, excess_spread, pool
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, decided
 from jigsaw_crl.nullcone.second_targets import Second, second_targets
-
-__all__ = ["RARE", "Reading", "Sight", "read", "see"]
 
 # Probability of what an assembled order makes improbable: it is wrong about a cause of two labels,
 # a cause without a label joins them, or an effect is too small to see. Blocks and bases are as good

@@ -32,19 +32,7 @@ from scipy.special import chdtri
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM, RARE_ALARM, mean_square_edge
 from jigsaw_crl.client.white import White
-from jigsaw_crl.nullcone.search import Span, search, span_of
-
-__all__ = [
-    "IMPOSSIBLE",
-    "NEGLIGIBLE",
-    "READINGS",
-    "UNSEEN",
-    "ZERO",
-    "Readings",
-    "decided",
-    "estimate",
-]
-
+from jigsaw_crl.nullcone.search import search
 
 # Two free lines and the line of "c = 0".
 READINGS = 3
@@ -132,12 +120,11 @@ def estimate(white: White) -> Readings:
     """
     p, errors = white.dimension, white.errors
     free = max(p - 1, 1)
-    span = span_of(white)
     w_mean = errors.precision
-    joint = _describe(span, white, w_mean)
+    joint = _describe(white, w_mean)
     if not white.d.any():
         return joint
-    alone = _describe(span, white, np.zeros_like(w_mean))
+    alone = _describe(white, np.zeros_like(w_mean))
     best_alone, best_joint = (
         np.maximum(r.log_likelihood[:, 0] - (gain := np.maximum(r.odds, 0.0)), 0.0) + gain
         for r in (alone, joint)
@@ -160,21 +147,22 @@ def estimate(white: White) -> Readings:
     return replace(alone, white=without, means_fit=False, misfit=mean, most_misfit=most)
 
 
-def _describe(span: Span, white: White, w_mean: FloatArray) -> Readings:
+def _describe(white: White, w_mean: FloatArray) -> Readings:
     p, r = white.dimension, len(white.n)
     free = max(p - 1, 1)
     # Fewer than 2p rows fit some c by chance, and p rows or fewer fit one perfectly. Control rows
     # make up for those that are missing: `w_D/2p` of D is fitted, with the weight of 2p rows.
     fitted = np.minimum(white.size / (2.0 * p), 1.0)
     w_cov = white.size * fitted
-    x, height = search(span, w_mean, w_cov)
+    x, height = search(white, w_mean, w_cov)
     has = np.isfinite(height) & (height > height[:, :1] - NEGLIGIBLE)
     has[:, ZERO] = True
-    u, image = x @ span.B, x @ span.DB
+    change, basis = white.eigen.values[:, None] - 1.0, white.eigen.vectors.mT
+    u, image = x @ basis, (x * change) @ basis
     lam = np.einsum("rsp,rsp->rs", u, image)
     c = image - lam[:, :, None] * u
     c[:, ZERO] = 0.0
-    m = np.einsum("rsk,rk->rs", x, span.d)
+    m = np.einsum("rsp,rp->rs", u, white.d)
     wd, wD, spread = w_mean[:, None], w_cov[:, None], 1.0 / white.size[:, None]
     m2 = np.maximum(m**2 - np.divide(1.0, wd, out=np.zeros_like(wd), where=wd > 0), 0.0)
     own = 1.0 + np.maximum(lam, -0.9)
@@ -197,8 +185,8 @@ def _describe(span: Span, white: White, w_mean: FloatArray) -> Readings:
     # Gaussian log likelihood is `½ w_D (λ − log s²)` with s² the residual variance: `1/(uᵀM⁻¹u)` if
     # c is free, `1 + λ` if c = 0. F and G are its expansions for small D.
     share = fitted[:, None]
-    inverse = np.linalg.solve(np.eye(x.shape[2]) + share[:, :, None] * span.first, x.mT)
-    residual = 1.0 / np.maximum(np.einsum("rsk,rks->rs", x, inverse), 1e-12)
+    inverse = (x**2 / np.maximum(1.0 + share[:, :, None] * change, 1e-12)).sum(axis=2)
+    residual = 1.0 / np.maximum(inverse, 1e-12)
     residual[:, ZERO] = 1.0 + (share * lam)[:, ZERO]
     fit = share * lam - np.log(np.clip(residual, 1e-6, None))
     likelihood = 0.5 * (wD / share**2 * fit + wd * m**2)

@@ -32,8 +32,6 @@ from jigsaw_crl.nullcone.nonlinear import Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
 from jigsaw_crl.nullcone.structure import Structure, decide
 
-__all__ = ["Confounding", "Recovery"]
-
 Confounding = Literal["allow", "none"]
 
 

@@ -35,8 +35,6 @@ from jigsaw_crl.evidence.mixture import Statistics
 from jigsaw_crl.nullcone.judge import Judged
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, estimate
 
-__all__ = ["Second", "second_targets"]
-
 # Turns after which lines and second targets no longer change each other.
 TURNS = 8
 # Two lines are one explanation if their cosine exceeds this.

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import (
@@ -30,10 +29,8 @@ from jigsaw_crl.base.order import (
     transitive_closure,
 )
 from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.evidence.priors import MISSED, OPEN_PAIRS, OPEN_SHARE
+from jigsaw_crl.evidence.priors import MISSED, OPEN_SHARE
 from jigsaw_crl.nullcone.reading import RARE
-
-__all__ = ["Structure", "decide", "joined_by_others"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +69,7 @@ def decide(
     unseen = np.isnan(bayes.district).all(axis=1)
     factor[unseen] = factor[:, unseen] = -np.inf
     if order is None:
-        # The share of pairs in one district, by a few steps of EM; its prior counts as some pairs.
-        pairs, share = factor[np.triu(~np.isnan(bayes.district), 1)], OPEN_SHARE
-        for _ in range(10):
-            inside = float(expit(pairs + np.log(share) - np.log1p(-share)).sum())
-            share = (OPEN_PAIRS * OPEN_SHARE + inside) / (OPEN_PAIRS + len(pairs))
-        edge = np.full(factor.shape, share)
+        edge = np.exp(bayes.log_open())
     same = _districts(factor, edge, missed)
     if order is None:
         odds = np.where(same, -np.inf, ahead - np.logaddexp(0.0, ahead.T))

@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior.search import FEW, all_orders, all_scores, best_order
-from jigsaw_crl.assembly.posterior.walk import FACT, SETTLED, Chains, OneOf, Weights, is_open
+from jigsaw_crl.assembly.posterior.search import FEW, all_orders
+from jigsaw_crl.assembly.posterior.walk import FACT, Chains, OneOf, Weights, is_open
 from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.findings import CLOSED
@@ -23,6 +23,8 @@ from jigsaw_crl.evidence.priors import PAIR_COST
 __all__ = ["Convergence", "Posterior", "convergence", "entailed", "sample_orders", "split_r_hat"]
 
 N_CHAINS = 4
+# Moves of each label before anything else moves.
+GROWTH = 8
 # Sweeps per half of a chain in the first stage, of walks after which weights change, and the most.
 # An error of 0.025 needs about 400 independent orders of all chains together.
 FIRST, SHORT, MOST_SWEEPS = 50, 13, 16_000
@@ -126,12 +128,12 @@ def sample_orders(
 ) -> Posterior:
     """Probability of every ordered pair, from several chains run until they agree.
 
-    Of a few labels all orders are weighed, and the probabilities are exact. Otherwise chains walk a
-    little, weights that depend on the probabilities follow what was found, and the chains go on.
-    Then every stage doubles the sweeps that are recorded, of which it discards the earliest, in
-    which chains still climb, and proposes the bridges of pairs that changed before, until the
-    chains' halves agree or their budget is spent. That weights change once is enough: twice changed
-    E1 by .001 (96 worlds).
+    Of a few labels all orders are weighed, and the probabilities are exact. Otherwise chains start
+    at orders that grow label by label and walk a little, weights that depend on the probabilities
+    follow what was found, and the chains go on. Then every stage doubles the sweeps that are
+    recorded, of which it discards the earliest, in which chains still climb, and proposes the
+    bridges of pairs that changed before, until the chains' halves agree or their budget is spent.
+    That weights change once is enough: twice changed E1 by .001 (96 worlds).
 
     Parameters
     ----------
@@ -143,7 +145,8 @@ def sample_orders(
     p = len(weights)
     if p <= FEW:
         return _enumerated(weights, doubts)
-    chains = Chains.at(_scattered(weights, rng), weights, rng)
+    chains = Chains.at([np.zeros((p, p), dtype=bool)] * N_CHAINS, weights, rng)
+    chains.grow(GROWTH)
     _, counts, _ = chains.walk(SHORT)
     if doubts is not None:
         chains = Chains.at(chains.matrices(), doubts(counts.mean(axis=0) / SHORT), rng)
@@ -227,7 +230,7 @@ def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None
     """All orders, weighed."""
     orders = all_orders(len(weights))
     for last in (False, True):
-        scores = all_scores(weights)
+        scores = weights.scores(orders)
         share = np.exp(scores - scores.max())
         share /= share.sum()
         # Rounding takes no probability beyond one.
@@ -242,15 +245,6 @@ def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None
         orders=np.packbits(orders, axis=-1, bitorder="little"),
         shares=share,
     )
-
-
-def _scattered(weights: Weights, rng: np.random.Generator) -> list[BoolArray]:
-    """Greedy orders, all but the first with noise on what evidence leaves open."""
-    direct, orders = weights.direct, []
-    for number in range(N_CHAINS):
-        noise = rng.normal(scale=2.0 * number, size=direct.shape)
-        orders.append(best_order(direct + noise * (np.abs(direct) < SETTLED), rng))
-    return orders
 
 
 def _longest(chains: Chains) -> int:

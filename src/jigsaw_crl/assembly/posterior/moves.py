@@ -1,6 +1,6 @@
 """Metropolis moves on strict partial orders, compiled.
 
-Orders are bit sets (see `base.bitsets`). The score of an order R is
+Orders are bit sets (see `posterior.bitsets`). The score of an order R is
 
     Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers (a, d)} cover[a, d] + Σ_{d with ancestors} ancestry[d]
 
@@ -13,9 +13,10 @@ or the kept pairs, so each is the inverse of the other and both are proposed wit
 probability. With a threshold of minus infinity the pair changes alone: a *flip*.
 
 A label v is *moved* by taking it out of the order and placing it anew: right below another label
-w, right above or beside it, below it without descendants, or above it without ancestors. The places
-depend on the order of the others alone. The same place may be that of several w, which the
-acceptance allows for; from any other place a label cannot be moved.
+w, right above or beside it, below it without descendants, above it without ancestors, or beside
+nothing. The places depend on the order of the others alone, and one of them is drawn in proportion
+to what the order is worth with it. The same place may be that of several w, which the acceptance
+allows for; from any other place a label cannot be moved.
 
 A sweep proposes a bridge for every active pair, then flips, and then moves of labels. Flips are
 cheap and reach every order: a quarter of them try any pair, the others one that costs little. Most
@@ -27,8 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jigsaw_crl.assembly.posterior.bitsets import bit, compiled, contains, members
 from jigsaw_crl.assembly.posterior.walk import FACT
-from jigsaw_crl.base.bitsets import bit, compiled, contains, members
 
 __all__ = ["metropolis"]
 
@@ -37,8 +38,8 @@ ONE = np.uint64(1)
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair. A set of
 # rows or columns fits one word.
 LARGEST_BRIDGE, LONGEST_SIDE = 1024, 64
-# Kinds of places by a label; and moves of labels in a sweep, for which each other one is looked at.
-KINDS, MOST_MOVES = 5, 64
+# Kinds of places by a label, of which a label has the first by itself: without others.
+BESIDE, BELOW, ABOVE, BELOW_ALL, ABOVE_ALL, KINDS = range(6)
 # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
 THRESHOLDS = (np.inf, 8.0, 3.0, 1.0)
 # Moves are inlined, because passing an array to a compiled function counts a reference, which is
@@ -187,77 +188,87 @@ def _broken(down, named, targets):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _place(up, down, v, w, kind, place):  # type: ignore[no-untyped-def]
-    """Fill `place` with the ancestors and the descendants of v at one of its places by w."""
+def _place(up, down, w, kind, place):  # type: ignore[no-untyped-def]
+    """Fill `place` with the ancestors and the descendants that a label has at a place by w."""
     for k in range(up.shape[1]):
-        place[0, k], place[1, k] = down[w, k], up[w, k]
-        if kind == 4:
-            place[0, k] = 0
-        if kind == 3:
-            place[1, k] = 0
-        if w >> 6 == k and (kind == 0 or kind == 3):
-            place[0, k] |= bit(w)
-        if w >> 6 == k and (kind == 1 or kind == 4):
-            place[1, k] |= bit(w)
-        if v >> 6 == k:
-            place[0, k] &= ~bit(v)
-            place[1, k] &= ~bit(v)
+        place[0, k] = down[w, k] if kind != ABOVE_ALL else np.uint64(0)
+        place[1, k] = up[w, k] if kind != BELOW_ALL else np.uint64(0)
+    if kind in (BELOW, BELOW_ALL):
+        place[0, w >> 6] |= bit(w)
+    if kind in (ABOVE, ABOVE_ALL):
+        place[1, w >> 6] |= bit(w)
 
 
 @inlined
 def _places(up, down, v, place, other):  # type: ignore[no-untyped-def]
-    """How many of the places of v are `place`; `other` is working space."""
-    n = 0
+    """How many of the places of v are `place`, and one of them; `other` is working space."""
+    n, one = 0, 0
     for w in range(up.shape[0]):
-        for kind in range(KINDS if w != v else 0):
-            _place(up, down, v, w, kind, other)
+        for kind in range(KINDS if w != v else 1):
+            _place(up, down, w, kind, other)
             same = True
             for k in range(up.shape[1]):
                 if place[0, k] != other[0, k] or place[1, k] != other[1, k]:
                     same = False
-            n += same
-    return n
+            if same:
+                n, one = n + 1, w * KINDS + kind
+    return n, one
 
 
 @inlined
-def _worth(up, down, implied, cover, ancestry, v, place, labels):  # type: ignore[no-untyped-def]
-    """What the order gains if v, which is taken out, is put in a place."""
-    n_above = members(place, 0, v, labels[0])
-    n_below = members(place, 1, v, labels[1])
-    total = ancestry[v] if n_above > 1 else 0.0
-    for j in range(1, n_below):
-        x = labels[1, j]
-        total += implied[v, x]
-        top, orphan = True, True
-        for k in range(up.shape[1]):
-            rest = down[x, k]
-            if v >> 6 == k:
-                rest &= ~bit(v)
-            orphan &= rest == 0
-            top &= rest & place[1, k] == 0
-        total += ancestry[x] if orphan else 0.0
-        if not top:
-            continue
-        total += cover[v, x]
-        # Labels right above x are no longer, if they are above v.
+def _covers(up, down, a, d):  # type: ignore[no-untyped-def]
+    """Is no label between an ancestor a and d?"""
+    for k in range(up.shape[1]):  # noqa: SIM110 (numba does not compile generators)
+        if up[a, k] & down[d, k] != 0:
+            return False
+    return True
+
+
+@inlined
+def _worths(up, down, implied, cover, ancestry, v, labels, worth):  # type: ignore[no-untyped-def]
+    """Fill `worth`: what the order gains if v, which is taken out, is put at each of its places.
+
+    Of the labels above or below v, those next to it are w, or those next to w.
+    """
+    for w in range(up.shape[0]):
+        n_above, n_below = members(down, w, w, labels[0]), members(up, w, w, labels[1])
+        above, right_above, cut_above = 0.0, 0.0, 0.0
         for i in range(1, n_above):
             u = labels[0, i]
-            between = False
-            for k in range(up.shape[1]):
-                rest = up[u, k] & down[x, k]
-                if v >> 6 == k:
-                    rest &= ~bit(v)
-                between |= rest != 0
-            total -= 0.0 if between else cover[u, x]
-    for i in range(1, n_above):
-        u = labels[0, i]
-        total += implied[u, v]
-        lowest = True
-        for k in range(up.shape[1]):
-            rest = up[u, k] & place[0, k]
-            lowest &= rest == 0
-        total += cover[u, v] if lowest else 0.0
-    return total
+            above += implied[u, v]
+            if _covers(up, down, u, w):
+                right_above += cover[u, v]
+                cut_above += cover[u, w]
+        below, right_below, cut_below = 0.0, 0.0, 0.0
+        for i in range(1, n_below):
+            x = labels[1, i]
+            below += implied[v, x]
+            if _covers(up, down, w, x):
+                right_below += cover[v, x]
+                cut_below += cover[w, x]
+        over, under = implied[w, v] + cover[w, v], implied[v, w] + cover[v, w]
+        has = ancestry[v] if n_above > 1 else 0.0
+        # w has ancestors by v alone.
+        gets = ancestry[w] if n_above == 1 else 0.0
+        first = w * KINDS
+        worth[first + BESIDE] = above + right_above + below + right_below + has
+        worth[first + BELOW] = above + over + below + right_below - cut_below + ancestry[v]
+        worth[first + ABOVE] = above + right_above - cut_above + under + below + has + gets
+        worth[first + BELOW_ALL] = above + over + ancestry[v]
+        worth[first + ABOVE_ALL] = under + below + gets
+    for kind in range(1, KINDS):
+        worth[v * KINDS + kind] = -np.inf
+
+
+@inlined
+def _drawn(random, worth, upto):  # type: ignore[no-untyped-def]
+    """One of the places, drawn in proportion to exp(worth); `upto` is working space."""
+    most, total = worth.max(), 0.0
+    for i in range(worth.shape[0]):
+        total += np.exp(worth[i] - most)
+        upto[i] = total
+    u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
+    return min(np.searchsorted(upto, u * total, side="right"), worth.shape[0] - 1)
 
 
 @inlined
@@ -290,6 +301,7 @@ def metropolis(  # type: ignore[no-untyped-def]
     active,
     likely,
     flips,
+    moved,
     counts,
     kept,
     trace,
@@ -306,8 +318,10 @@ def metropolis(  # type: ignore[no-untyped-def]
     sides = np.empty((2, LONGEST_SIDE + 1), np.int64)
     masks = np.empty((3, LONGEST_SIDE), np.uint64)
     changed = np.empty(LARGEST_BRIDGE, np.int64)
-    places = np.empty((3, 2, up.shape[1]), np.uint64)
+    old, new, other = np.empty((3, 2, up.shape[1]), np.uint64)
+    nowhere = np.zeros((2, up.shape[1]), np.uint64)
     labels = np.empty((2, p + 1), np.int64)
+    worth, upto = np.empty((2, KINDS * p))
     every = trace.shape[0] // max(kept.shape[0], 1)
     n_pairs, n_active, n_likely = np.uint64(p * p), active.shape[0], np.uint64(likely.shape[0])
     for sweep in range(trace.shape[0]):
@@ -336,33 +350,25 @@ def metropolis(  # type: ignore[no-untyped-def]
             else:
                 # A bridge is its own inverse.
                 _apply(up, down, changed, n)
-        for _ in range(min(p, MOST_MOVES) if p > 1 else 0):
+        for _ in range(moved if p > 1 else 0):
             v = np.int64((_random_bits(random) >> np.uint64(20)) % np.uint64(p))
-            z = _random_bits(random)
-            beside = np.int64((z >> np.uint64(20)) % np.uint64(p))
-            if v == beside:
-                continue
-            old, new, other = places[0], places[1], places[2]
+            broken = _broken(down, named, targets)
             for k in range(up.shape[1]):
                 old[0, k], old[1, k] = down[v, k], up[v, k]
-            _place(up, down, v, beside, np.int64(z % np.uint64(KINDS)), new)
-            gain = _worth(up, down, implied, cover, ancestry, v, new, labels)
-            gain -= _worth(up, down, implied, cover, ancestry, v, old, labels)
-            u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
-            broken = _broken(down, named, targets)
-            # Another place has at most so many times the labels that lead to it.
-            if u <= 0.0 or np.log(u) >= gain + FACT * broken + np.log(KINDS * p):
-                continue
-            back = _places(up, down, v, old, other)
-            if back == 0:
-                continue
-            _put(up, down, v, new)
-            gain += FACT * (broken - _broken(down, named, targets))
-            forth = _places(up, down, v, new, other)
-            if np.log(u) < gain + np.log(back / forth):
-                score += gain
-            else:
-                _put(up, down, v, old)
+            _put(up, down, v, nowhere)
+            back, was = _places(up, down, v, old, other)
+            if back > 0:
+                _worths(up, down, implied, cover, ancestry, v, labels, worth)
+                place = _drawn(random, worth, upto)
+                _place(up, down, place // KINDS, place % KINDS, new)
+                forth, _ = _places(up, down, v, new, other)
+                _put(up, down, v, new)
+                u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
+                certain = FACT * (broken - _broken(down, named, targets))
+                if u > 0.0 and np.log(u) < certain + np.log(back / forth):
+                    score += worth[place] - worth[was] + certain
+                    continue
+            _put(up, down, v, old)
         trace[sweep] = score
         row = sweep // every
         keep = kept.shape[0] > row and (sweep + 1) % every == 0

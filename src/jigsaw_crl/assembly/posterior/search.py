@@ -6,7 +6,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from jigsaw_crl.assembly.posterior.walk import FACT, KNOWN, Weights
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import greedy_order
 
@@ -42,23 +41,6 @@ def all_orders(p: int) -> BoolArray:
     return out
 
 
-@lru_cache(maxsize=FEW + 1)
-def _features(p: int) -> FloatArray:
-    """What `Weights` multiply: pairs, covers and labels with ancestors, shape (n, 2 p² + p)."""
-    orders = all_orders(p)
-    covers = orders & ~(orders @ orders)
-    flat = [orders.reshape(len(orders), -1), covers.reshape(len(orders), -1), orders.any(axis=1)]
-    return np.concatenate(flat, axis=1).astype(np.float64)
-
-
-def all_scores(weights: Weights) -> FloatArray:
-    """Worth of every order of `all_orders`, shape (n,)."""
-    each = (weights.implied.ravel(), weights.cover.ravel(), weights.ancestry)
-    worth = np.clip(np.concatenate(each), -KNOWN, KNOWN)
-    p = len(weights)
-    return np.asarray(_features(p) @ worth - FACT * weights.broken(all_orders(p)))
-
-
 def best_order(worth: FloatArray, rng: np.random.Generator) -> BoolArray:
     """A closed order with a high sum of the worths of its pairs, shape (p, p) like the worths.
 
@@ -67,14 +49,8 @@ def best_order(worth: FloatArray, rng: np.random.Generator) -> BoolArray:
     """
     p = len(worth)
     grid = np.ix_(*(rng.permutation(p),) * 2)
-    shuffled = np.ascontiguousarray(worth[grid])
-    if p <= FEW:
-        scores = all_scores(Weights(shuffled, np.zeros_like(shuffled), np.zeros(p)))
-        matrix = all_orders(p)[int(scores.argmax())]
-    else:
-        matrix = greedy_order(shuffled)
     out = np.zeros((p, p), dtype=bool)
-    out[grid] = matrix
+    out[grid] = greedy_order(np.ascontiguousarray(worth[grid]))
     return out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jigsaw_crl
-from jigsaw_crl.base.bitsets import compiled
+from jigsaw_crl.assembly.posterior.bitsets import compiled
 
 
 @pytest.mark.slow
