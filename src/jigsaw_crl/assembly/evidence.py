@@ -38,7 +38,7 @@ MOST_LEAN, LEAST_LEAN = 0.5, 0.01
 # A label that moved a single direction at every client is a root, or its interventions changed
 # noise alone: even odds that a hidden cause which joins it to others did not show. As rare as
 # elsewhere, 13 of 373 "no" and 9 of 110 "yes" were wrong beside interventions on noise alone (er);
-# so, 5 of 364 and 5 of 104.
+# so, 9 of 398 and 5 of 104.
 ALIKE = 0.5
 
 
