@@ -47,8 +47,8 @@ INVISIBLE, PRIOR_PAIRS, EXCUSED = 0.08, 10.0, 0.9
 SHOWS = 0.9
 # How often a hidden common cause looks like ancestry in one direction (.06 to .08 in simulations),
 # how many pairs that counts as beside those of one label, and the steps of EM for its share below
-# that label. In 24 studies of two stars with 1,000 rows 143 of 1,004 "yes" were wrong with one share
-# for all labels, and 19 of 872 so, with E1 .93 and not .80; that of dense graphs fell by .01.
+# that label. In 24 studies of two stars with 1,000 rows 143 of 1,004 "yes" were wrong with one
+# share for all labels, and 19 of 872 so, with E1 .93 and not .80; in dense graphs it fell by .01.
 MIMIC, MIMIC_PAIRS, STEPS = 0.05, 8.0, 30
 # Common causes are weighed one by one: labels³ × clients operations, not beyond this.
 MOST_WORK = 3e10
