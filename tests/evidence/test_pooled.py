@@ -59,7 +59,7 @@ def test_every_field_of_the_evidence_follows_the_labels(seed, order):
     np.testing.assert_array_equal(permuted.log_factor, factors.log_factor[grid])
     np.testing.assert_array_equal(permuted.district_log_factor, factors.district_log_factor[grid])
     np.testing.assert_array_equal(permuted.summary(), factors.summary()[grid])
-    np.testing.assert_allclose(permuted.log_open(), factors.log_open()[grid])
+    np.testing.assert_allclose(permuted.joint()[1], factors.joint()[1][grid])
     assert_same(Pooled.sum(2, 5, [(1.0, index, permuted.averaged())]), factors.averaged(), 1e-12)
 
 
@@ -113,10 +113,21 @@ def test_a_hidden_cause_without_an_effect_is_no_evidence_for_an_ancestor(clear):
     assert (factors.summary()[off] < 0).all()
 
 
+def test_a_label_below_all_of_a_large_district_is_a_weak_member_of_it():
+    p = 10
+    district, ancestor = np.full((p, p), 30.0), np.zeros((1, p, p))
+    ancestor[0, :, 0], district[:, 0], district[0] = 30.0, 27.0, 27.0
+    weak = BayesFactors((0.5,), ancestor, district)
+    assert weak.averaged().log_factor()[1:, 0].max() < 0.5
+    # Below few labels that share nothing, it is their descendant.
+    apart = BayesFactors((0.5,), ancestor, np.where(district == 30.0, -20.0, 27.0))
+    assert apart.averaged().log_factor()[1:, 0].min() > 2.5
+
+
 def test_only_labels_that_may_have_been_missed_keep_a_single_direction_in_a_district():
     apart = np.full((3, 3), -1.0)
     factors = BayesFactors((0.5,), np.zeros((1, 3, 3)), apart, single=(True, True, False))
-    log_open = factors.log_open(np.array([1.0, 0.01, 0.5]))
+    log_open = factors.joint(np.array([1.0, 0.01, 0.5]))[1]
     assert log_open[0, 1] == log_open[2, 1] == pytest.approx(log_open[0, 2] + np.log(0.01))
 
 

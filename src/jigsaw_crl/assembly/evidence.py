@@ -320,7 +320,7 @@ def _claims(
     rows: Rows, bayes: BayesFactors | None, panel: Panel, use: Use, missed: Missed
 ) -> Claims:
     if bayes is not None:
-        log_open = bayes.log_open(np.clip(missed.chance[rows.members], LEAST_LEAN, 1.0))
+        bayes, log_open = bayes.joint(np.clip(missed.chance[rows.members], LEAST_LEAN, 1.0))
         here = np.array(bayes.single) & missed.certain[rows.members]
         evidence = bayes.averaged(log_open, here)
         if bayes.scales != panel.scales:

@@ -15,9 +15,12 @@ from jigsaw_crl.evidence.priors import (
     IN_DISTRICT,
     MISSED,
     MODEL_ERROR,
+    ONE_WEAK,
     OPEN_PAIRS,
     OPEN_SHARE,
     PAIR_COST,
+    WEAK_LABELS,
+    WEAK_PAIRS,
 )
 
 # Evidence is kept to four decimals: far below any decision's margin. A fragment read from a file
@@ -28,6 +31,8 @@ DECIMALS = 4
 STEP = 1 / 16
 # Steps of EM for the districts of a client.
 STEPS = 30
+# A weak hidden cause allows two statistics more to differ from zero than ancestry does.
+OCCAM = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +151,17 @@ class BayesFactors(ReadOnlyArrays):
         joined = np.where(self.settled & ~np.isnan(self.district), self.district, 0.0)
         return np.asarray(np.logaddexp(np.log1p(-HIDDEN_SHARE), np.log(HIDDEN_SHARE) + joined))
 
-    def log_open(self, missed: float | FloatArray = MISSED) -> FloatArray:
-        """The log prior probability π that each pair lies in one district, shape (p, p).
+    def joint(self, missed: float | FloatArray = MISSED) -> tuple[BayesFactors, FloatArray]:
+        """What all pairs of the client say together about its districts.
 
-        The share of pairs that do is estimated from all pairs of the client, by EM. `missed` is the
-        probability that the second direction of a target with a spouse was missed.
+        A hidden cause that reaches j weakly makes every other label of the district look like an
+        ancestor of j. One pair cannot tell these, and many pairs of j can: "weak" is one property
+        of the label, not one of each pair. So the share of pairs in one district and the
+        probability that each label is weak are estimated from all pairs, by EM.
+
+        `missed` is the probability that the second direction of a target with a spouse was missed.
+        Returns the factors with those of "same district" that follow, and the log prior probability
+        π that each pair lies in one district.
         """
         with np.errstate(invalid="ignore"):
             ancestor = np.logaddexp.reduce(self.ancestor, axis=0) - np.log(len(self.ancestor))
@@ -160,15 +171,40 @@ class BayesFactors(ReadOnlyArrays):
         own = np.log(missed) * np.array(self.single)
         log_missed = np.asarray(np.fmin(own[:, None], own))
         inside = (self.district + log_missed)[i, j]
-        logs = np.stack([np.zeros(len(i)), ancestor[i, j], ancestor[j, i], inside])
+
+        def weak(a: IntArray, d: IntArray) -> FloatArray:
+            """Log factor of "one district, and d is weak"; a hard intervention would tell."""
+            alike = ancestor[a, d] + np.log(OCCAM) + log_missed[a, d]
+            most = inside - np.log(ONE_WEAK)
+            return np.where(self.settled[a, d], -np.inf, np.minimum(alike, most))
+
+        logs = np.stack(
+            [np.zeros(len(i)), ancestor[i, j], ancestor[j, i], inside, weak(i, j), weak(j, i)]
+        )
         each = np.exp(logs - logs.max(axis=0, initial=-np.inf))
-        none, related, share = (OPEN_SHARE,) * 3
+        p = len(known)
+        none, related, share, weaks = *(OPEN_SHARE,) * 3, np.full(p, WEAK_LABELS)
         for _ in range(STEPS):
-            belief = each * np.array([none, related, related, share])[:, None]
-            sums = (belief / belief.sum(axis=0)).sum(axis=1) + OPEN_PAIRS * OPEN_SHARE
-            none, *either, share = (sums / (OPEN_PAIRS + len(i))).tolist()
-            related = sum(either) / 2
-        return np.asarray(np.log(share) + log_missed)
+            relations = np.array([none, related, related, share, share, share])[:, None]
+            belief = each * relations
+            belief[4] *= weaks[j]
+            belief[5] *= weaks[i]
+            belief /= belief.sum(axis=0)
+            sums, total = belief.sum(axis=1), OPEN_PAIRS + len(i)
+            prior = OPEN_PAIRS * OPEN_SHARE
+            none, related = (prior + sums[0]) / total, (prior + sums[1:3].mean()) / total
+            share = (prior + sums[3:].sum()) / total
+            joined = belief[3:].sum(axis=0)
+            own = np.bincount(j, belief[4], p) + np.bincount(i, belief[5], p)
+            pairs = np.bincount(j, joined, p) + np.bincount(i, joined, p)
+            weaks = (WEAK_PAIRS * WEAK_LABELS + own) / (WEAK_PAIRS + pairs)
+        logs[4] += np.log(weaks[j])
+        logs[5] += np.log(weaks[i])
+        district = self.district.copy()
+        found = np.logaddexp.reduce(logs[3:], axis=0) - log_missed[i, j]
+        district[i, j] = district[j, i] = found
+        log_open = np.log(share) + log_missed
+        return replace(self, district=district), np.asarray(log_open)
 
     def averaged(
         self, log_open: FloatArray | None = None, missed: BoolArray | None = None
@@ -184,9 +220,11 @@ class BayesFactors(ReadOnlyArrays):
         a hard intervention settles the pair, l_τ allows for hidden causes itself, with the
         probability h = `HIDDEN_SHARE`, and so must "no effect": `x_τ = l_τ − log[(1 − h) + h
         e^{l_D}]`. Another probability on one side would be evidence by itself, either way and at
-        every client. By default log π is what the client alone knows: see `log_open`.
+        every client. By default log π is what the client alone knows: see `joint`.
         """
-        log_open = self.log_open() if log_open is None else log_open
+        if log_open is None:
+            bayes, log_open = self.joint()
+            return bayes.averaged(log_open, missed)
         says = np.asarray(~np.isnan(self.ancestor).any(axis=0))
         np.fill_diagonal(says, False)
         log_fixed = np.log1p(-np.exp(log_open))

@@ -22,6 +22,9 @@ HIDDEN_SHARE = 0.3
 # Share of the pairs of one district whose hidden cause reaches the second label weakly, so that
 # the first one looks like its ancestor.
 ONE_WEAK = 0.08
+# That is a property of the label, the same in all its pairs: the share of such labels before the
+# data, and the number of pairs that this counts as.
+WEAK_LABELS, WEAK_PAIRS = 0.1, 2.0
 
 # Probability that what a client says about a pair is worth nothing, however sure it is: a wrong
 # label on a regime, a copied file, a system that is not linear, a lie. This bounds one client's

@@ -69,7 +69,7 @@ def decide(
     unseen = np.isnan(bayes.district).all(axis=1)
     factor[unseen] = factor[:, unseen] = -np.inf
     if order is None:
-        edge = np.exp(bayes.log_open())
+        edge = np.exp(bayes.joint()[1])
     same = _districts(factor, edge, missed)
     if order is None:
         odds = np.where(same, -np.inf, ahead - np.logaddexp(0.0, ahead.T))
