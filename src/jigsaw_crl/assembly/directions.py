@@ -57,6 +57,12 @@ def directions(
                 S = sign[others, :, None] * sign[others, None, :]
                 J = _agreement(v[k], weight[k], v[others] * S, weight[others])
                 sign[k] = _aligned(J, belief[k])
+        # Clients may agree in two camps about one label: all of them together, label by label.
+        for j in range(p):
+            mine = np.flatnonzero(here[:, j])
+            if len(mine) > 1:
+                C = _camps(v[mine], weight[mine], sign[mine], j)
+                sign[mine, j] = _aligned(C, belief[mine, j])
     # The direction of a label is that of most sites that name a sensor for it; if none does, that
     # in which most of its interventions moved it.
     moved = moved & here & (named | ~named.any(axis=0))
@@ -80,6 +86,22 @@ def _agreement(
     both = weight * total / np.where(weight + total > 0, weight + total, 1.0)
     J = np.clip(both * own * mean, -MOST_OF_PAIR, MOST_OF_PAIR)
     return np.asarray(J + J.T)
+
+
+def _camps(v: FloatArray, weight: FloatArray, sign: FloatArray, j: int) -> FloatArray:
+    """The same between every two clients, for the effects on and of one label, (K, K).
+
+    With the effect itself at its best value, the log likelihood of signs s is, up to a constant,
+    `½ (Σ_k s_k w_k v_k)² / Σ_k w_k`, so two clients share `w_k w_l / Σ w` and not more.
+    """
+    C = np.zeros((len(v), len(v)))
+    for x, w in ((v[:, :, j], weight[:, :, j]), (v[:, j], weight[:, j])):
+        turned = x * sign
+        both = w[:, None] * w / np.maximum(w.sum(axis=0), 1e-300)
+        J = both * turned[:, None] * turned
+        C += np.clip(J, -MOST_OF_PAIR, MOST_OF_PAIR).sum(axis=2)
+    np.fill_diagonal(C, 0.0)
+    return C
 
 
 def _aligned(J: FloatArray, field: FloatArray) -> FloatArray:
