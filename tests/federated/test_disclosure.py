@@ -11,8 +11,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.answer import make_answer
+from jigsaw_crl.federated.disclosure import FIELDS, rounded, shown
 from jigsaw_crl.federated.settings import SiteSettings
-from jigsaw_crl.fragment.disclosure import FIELDS, rounded, shown
 from jigsaw_crl.fragment.file import FragmentDocument
 from jigsaw_crl.fragment.fragment import Fragment
 
