@@ -10,7 +10,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.keys import generate_key, read_key_list
+from jigsaw_crl.federated.keys import KeyList, generate_key
 from jigsaw_crl.federated.round import Gathering
 
 from .conftest import SITES, sign
@@ -136,7 +136,7 @@ def test_a_site_may_change_its_key(federation, fragments, capsys):
     line = generate_key("client-1", federation / "new.key")
     new = line.split(" = ")[1]
     keys = federation / "site-keys.toml"
-    old = read_key_list(keys).sites["client-1"][0]
+    old = KeyList.from_toml(keys).sites["client-1"][0]
     keys.write_text(keys.read_text().replace(f'"{old}"', f'["{old}", {new}]'))
     sign(federation, fragments[0], key="new")
     assert assemble(federation) == 0

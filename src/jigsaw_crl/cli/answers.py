@@ -185,11 +185,11 @@ def verify(
     shown the same result. Exit code 0 means that every check was made and none failed; only the log
     need not be given.
     """
-    from jigsaw_crl.federated.keys import read_key_list
+    from jigsaw_crl.federated.keys import KeyList
     from jigsaw_crl.federated.ledger import LogLine
     from jigsaw_crl.federated.verifying import verify_result
 
-    listed = None if keys is None else read_key_list(keys)
+    listed = None if keys is None else KeyList.from_toml(keys)
     with working("checking"):
         found = verify_result(folder, keys=listed, fragments=fragment or [], log=log)
     rows = [(check.what, check.outcome, check.detail) for check in found.checks]
