@@ -15,9 +15,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.cli.worlds import write_study
 from jigsaw_crl.result.folder import write_folder
-from jigsaw_crl.study import write_moments
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
@@ -160,18 +158,3 @@ def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one(share, result
     assert run_child(lambda: results["evidence"].save(root), full_after(size)) == REFUSED
     assert _files(root) == before
     assert hidden(root) == []
-
-
-@pytest.mark.parametrize("kind", ["moments", "study"])
-def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(kind, tmp_path):
-    """Every command is tested with a fault at each of its writes in `cli/test_faults.py`."""
-    world, path = jc.simulate.setting("A", 0), tmp_path / "out"
-
-    def write():
-        if kind == "moments":
-            write_moments(world.client(0), path)
-        else:
-            write_study(world, path, 20, "gaussian", "csv", seed=0)
-
-    assert run_child(write, full_after(40)) == REFUSED
-    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
