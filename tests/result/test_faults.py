@@ -15,7 +15,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.result.folder import write_folder
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
@@ -112,41 +111,6 @@ def results() -> dict[str, jc.Result]:
 
 def _files(root: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(root.iterdir()) if p.is_file()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-@pytest.mark.parametrize("before", [None, "exact"])
-def test_a_fault_at_any_step_leaves_a_whole_result(before, kill, results, tmp_path):
-    """The old one (or none) up to some step, and from there on the new one."""
-    whole = _files(results["evidence"].save(tmp_path / "whole"))
-    modes = []
-    for step in range(200):
-        root = tmp_path / f"out-{step}"
-        if before:
-            write_folder(results[before], root)
-        prepare = fault_at(step, root, kill=kill)
-        code = run_child(lambda root=root: results["evidence"].save(root), prepare)
-        written = any((root / place / "result.json").exists() for place in ("", ".jigsaw-complete"))
-        mode = jc.load_result(root).order.mode if written else None
-        if code == DONE:
-            break
-        assert code == KILLED if kill else code in (REFUSED, SURVIVED)
-        # Making a folder that exists already is survived.
-        modes += [] if code == SURVIVED else [mode]
-        if not kill and mode == before:
-            assert not hidden(root)
-            assert before or not root.exists()
-        # The next run cleans up whatever was left.
-        results["paper"].save(root)
-        assert jc.load_result(root).order.mode == "paper"
-        assert hidden(root) == []
-    assert code == DONE
-    assert _files(root) == whole
-    new = modes.index("evidence")
-    assert modes == [before] * new + ["evidence"] * (len(modes) - new)
-    assert new >= 15
-    assert len(modes) - new >= 5
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
