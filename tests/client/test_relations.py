@@ -12,7 +12,7 @@ from jigsaw_crl.study import write_moments
 
 NAMES = ("pump", "valve", "flow", "tank")
 CHAIN = np.diag([0.9, -1.1, 0.8], k=-1)
-HARD = jc.simulate.Intervention("hard", shift=1.0)
+HARD = jc.simulate.Intervention("hard", shift=1.0, raises=True)
 
 
 def rows(seed, sensors=9, *, n=6_000, intervention="paper", departures=("sensor-noise=0.01",)):

@@ -49,7 +49,9 @@ class Intervention:
     shift : float or (float, float)
         Size of the mean shift added to the target, in standard deviations of its noise in the
         control, or the range that it is drawn from. Its sign is random, and the same at all
-        clients of a world.
+        clients of a world, unless the intervention `raises` its target.
+    raises : bool
+        All shifts are upwards.
     penetrance : float
         Share of the regime's rows in which the intervention acts, in (0, 1]; the other rows
         follow the control.
@@ -72,6 +74,7 @@ class Intervention:
     low: float | None = None
     high: float | None = None
     shift: float | tuple[float, float] = 0.0
+    raises: bool = False
     penetrance: float = 1.0
     off_target: float = 0.0
     off_target_strength: float = 1.0

@@ -116,7 +116,8 @@ class World:
         node = self.node(label)
         rng = np.random.default_rng([self.seed, _CHANGES, k, node, dose])
         # Sites move a label the same way.
-        sign = float(np.random.default_rng([self.seed, _SIGNS, node]).choice([-1.0, 1.0]))
+        drawn = float(np.random.default_rng([self.seed, _SIGNS, node]).choice([-1.0, 1.0]))
+        sign = 1.0 if self.intervention.raises else drawn
         return self.intervention.draw(self.sem, node, rng, dose, sign)
 
     def off_target(self, k: int, label: str, dose: int = 0) -> Change | None:
