@@ -60,12 +60,11 @@ def predict(folder: Path, shifts: list[str]) -> Answers:
     from jigsaw_crl.result.folder import load_result
 
     frame = load_result(folder).predict_shift(_amounts(shifts, "shift"))
-    changes = ("label", "change", "low", "high")
     rows = [
         (label, "undetermined", "")
         if math.isnan(change)
         else (label, f"{change:+.3f}", f"{low:+.3f} to {high:+.3f}")
-        for label, change, low, high in zip(*(frame[x] for x in changes), strict=True)
+        for label, change, low, high in frame.itertuples(index=False)
     ]
     title, columns = "Expected change in standard deviations", ["label", "change", "95 % interval"]
     yield {"changes": records(frame)}, Table(title, columns, rows)

@@ -257,8 +257,7 @@ def _concluded(result: Result) -> str:
     said += ["with knowledge"] if order.panel.knowledge else []
     said += [f"smallest effect: {chosen.smallest_effect}"] if chosen.smallest_effect else []
     said += [f"method: {chosen.method}"] if chosen.method != "null-cone" else []
-    asked = ", ".join(said)
-    return f"the fragments, assembled again, give the same in every field ({asked})"
+    return f"the fragments, assembled again, give the same in every field ({', '.join(said)})"
 
 
 def absences(record: RoundRecord) -> list[Finding]:
