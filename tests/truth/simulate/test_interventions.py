@@ -52,6 +52,7 @@ def test_every_protocol_changes_its_target_as_described(kind):
         "hard-replace": not kept.any() and noise >= 3,
         "noise-only": not moved.any() and noise > 1 and mean == 0,
         "mean-only": not moved.any() and noise == 1 and mean > 0,
+        "mean-noise": not moved.any() and noise > 1 and mean > 0,
     }
     assert is_so[kind]
 

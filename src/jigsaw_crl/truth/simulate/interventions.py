@@ -12,7 +12,7 @@ from jigsaw_crl.base.errors import InputError, choose
 from jigsaw_crl.truth.simulate.sem import SEM, Change
 
 # Every kind, with the range that its numbers are drawn from unless another is given.
-_USUAL = "additive shrink hard-keep hard-replace noise-only mean-only"
+_USUAL = "additive shrink hard-keep hard-replace noise-only mean-only mean-noise"
 _RANGES = {
     **dict.fromkeys(_USUAL.split(), (2.0, 3.0)),
     "hard": (0.5, 2.0),
@@ -42,7 +42,8 @@ class Intervention:
           Unif[low, high] of what it was; the shift counts in it as well;
         - ``"hard-keep"``: the parents' weights are cut, the noise stays;
         - ``"hard-replace"``: the weights are cut, the noise variance becomes 1 + Unif[low, high];
-        - ``"noise-only"``: Δσ alone; ``"mean-only"``: a shift of the mean by Unif[low, high].
+        - ``"noise-only"``: Δσ alone; ``"mean-only"``: a shift of the mean by Unif[low, high]
+          alone; ``"mean-noise"``: both of these.
     low, high : float, optional
         The range of the draws; by default [0.5, 2] for hard, [0.3, 0.7] for mild, 0.5 for
         knock-down, 0.7 for set, and [2, 3] otherwise.
@@ -164,8 +165,10 @@ class Intervention:
                 return -a, 1.0 + variance - old, 0.0
             case "noise-only":
                 return none, variance, 0.0
-            case _:
+            case "mean-only":
                 return none, 0.0, mean
+            case _:
+                return none, variance, mean
 
 
 INTERVENTIONS = {
