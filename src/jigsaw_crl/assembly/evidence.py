@@ -35,6 +35,11 @@ SIZES, WITH_ANCESTORS = (1.0, 2.0, 4.0, 8.0), (0.3, 0.5, 0.7, 0.85, 0.95)
 # A line leans with at most this probability: beyond it, the clients that saw one say nothing. In 52
 # studies, 6 of 2,821 "yes" were wrong if each client averaged over every lean itself, and 0 so.
 MOST_LEAN, LEAST_LEAN = 0.5, 0.01
+# A label that moved a single direction at every client is a root, or its interventions changed
+# noise alone: even odds that a hidden cause which joins it to others did not show. As rare as
+# elsewhere, 5 of 710 "yes" were wrong in two stars with 1,000 rows, with E1 .953; so, 0 of 697, and
+# .966.
+ALIKE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +171,15 @@ class Evidence:
         alike = self.alike
         if not alike.any():
             return self
+        # Nor do they tell whether a hidden cause joins such a label to others.
+        chance = np.where(alike, np.fmax(self.missed.chance, ALIKE), self.missed.chance)
+        missed = replace(self.missed, chance=chance)
         claims = list(self.claims)
-        for k, one in enumerate(claims):
+        for k, (rows, one) in enumerate(zip(self.panel.rows, claims, strict=True)):
             # Statements stay: what a single direction means is decided where they are made.
             if one.bayes is not None:
+                factors = _factors(self.panel, self.use, k)
+                one = _claims(rows, factors, self.panel, self.use, missed)
                 own = alike[one.members]
                 kept = one.says & ~own
                 # What would speak as much for its ancestors does not speak for its descendants.
