@@ -101,11 +101,10 @@ class Result:
         >>> jc.recover(jc.simulate.setting("A", 0).clients(5_000)).summary
         'All 5 clients can say something about ancestors.'
         """
-        outcomes = {name: piece.outcome for name, piece in self.fragments.items()}
         counts = self.order.counts
         decided = counts["ancestor"] + counts["not ancestor"]
         undecided = 0 if decided else counts["undetermined"]
-        return summarise(outcomes, self.order.use.withheld, self.left_out, undecided)
+        return summarise(self.fragments, self.order.use.withheld, self.left_out, undecided)
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
