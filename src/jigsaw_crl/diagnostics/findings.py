@@ -224,6 +224,11 @@ INFORMATION = {
         "be one intervention under two labels, or act on one pathway",
         "Check the labels. Rows of these two regimes do not tell which comes first.",
     ),
+    "idle-sensors": (
+        "{named}: constant within every regime, or another feature again, perhaps in other units; "
+        "the null-cone method reads the client without",
+        "Nothing to do, unless a sensor is stuck, or a column was copied by mistake.",
+    ),
     "leaning-lines": (
         "the line of this target leans on that of another target by more than a linear system "
         "with these latents explains",
