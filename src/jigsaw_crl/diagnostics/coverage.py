@@ -75,7 +75,8 @@ def check_districts(
     exact = all(fragments[name].n_samples is None for pair in stuck for name in joined[pair])
     words = {
         "what": pluralise(len(stuck), "pair of labels is", "pairs of labels are"),
-        "sure": "" if exact else ", or their regimes look alike, as far as its rows tell",
+        "sure": "" if exact else " (or looks so: regimes that are alike, or noise of sensors that "
+        "could not be taken off, do the same)",
         "shown": few((f"{a}–{b} ({few(joined[a, b], 3)})" for a, b in stuck), 4),
     }
     return [finding("always-confounded", float(len(stuck)), 0.0, **words)]
