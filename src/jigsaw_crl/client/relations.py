@@ -80,6 +80,17 @@ def linear_sensors(
     return counted, idle
 
 
+def broken_relations(regimes: Sequence[Moments], latents: int) -> float:
+    """How far the relations between all sensors are from holding; 1 is the edge of chance.
+
+    They hold in a system that bends, and break if many sensors do. 0 if there are too few to tell,
+    or if one more latent explains it.
+    """
+    own = _own(regimes, latents)
+    tried = [p for p in (latents, latents + 1) if p < len(own) - 1]
+    return min((_misfit(regimes, p, own)[0] for p in tried), default=0.0)
+
+
 def _own(regimes: Sequence[Moments], latents: int) -> IntArray:
     """Sensors that vary within some regime, and do not repeat an earlier one.
 
