@@ -214,7 +214,9 @@ class Result:
     def predict_shift(self, shifts: Mapping[str, float]) -> pd.DataFrame:
         """Expected change of every label, in its standard deviations, when some are pushed.
 
-        Columns: label, change, low, high; NaN where an effect is undetermined.
+        Columns: label, change, low, high; NaN where an effect is undetermined. A "not ancestor"
+        changes by 0. Its interval is NaN where no client measured the pair, unless no effect at all
+        is possible: the other way round is an ancestor, you said so, or moments are exact.
 
         Parameters
         ----------
