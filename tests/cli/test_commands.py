@@ -197,7 +197,7 @@ def test_a_page_that_is_written_again_says_the_same_but_for_the_sensors(study, f
 
 
 def test_simulate_counts_the_labels_that_clients_have(tmp_path, capsys):
-    world = "--latent 6 --clients 4 --coverage 0.6 --samples 50 --seed 1".split()
+    world = ["--latent=6", "--clients=4", "--coverage=0.6", "--samples=50", "--seed=1"]
     assert cli.run(["simulate", *world, "--out", str(tmp_path / "study")]) == 0
     said = capsys.readouterr().out
     labels = {x for client in jc.read_study(tmp_path / "study") for x in client.labels}
