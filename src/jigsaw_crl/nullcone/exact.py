@@ -32,9 +32,6 @@ from jigsaw_crl.nullcone.readings import IMPOSSIBLE, READINGS, ZERO, Readings
 # Bounds are for the worst case, and rounding errors are found to be below a thousandth of them. A
 # number is zero within the first share of its bound; beyond the second multiple it is not.
 SURE, CLEAR = 1e-2, 10.0
-# Where moments are well conditioned, `p · eps · κ` is no bound: every step of the computation
-# rounds.
-LEAST_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +70,7 @@ def exact_readings(white: White, judged: Judged) -> tuple[Readings, Rounding]:
     signal = np.einsum("rsp,rsp->rs", c, c)
     largest = np.where(two, np.abs(size).sum(axis=1), np.abs(size).max(axis=1))
     narrow = np.where(two, np.sqrt(np.abs(size).prod(axis=1)), largest)
-    relative = np.maximum(1.0 / np.sqrt(white.n), LEAST_ROUNDING)
+    relative = 1.0 / np.sqrt(white.n)
     turn = 1.5 * relative * (1.0 + largest)
     error = np.divide(turn, narrow, out=np.full(r, np.inf), where=rank > 0)
     error = np.maximum(error, relative)
