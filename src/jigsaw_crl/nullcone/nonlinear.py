@@ -147,7 +147,7 @@ def read_nonlinear(
     which = np.flatnonzero(hard)[clear]
     if len(which) < 2:
         return None, fit.chance
-    changes = changes.of(clear)
+    changes, _ = changes_of(white, which.tolist())
     peeled = peel(changes, scales)
     left = peeled.fit < limit
     # Peeling must explain half of the misfits or more, and second targets fewer than half.
