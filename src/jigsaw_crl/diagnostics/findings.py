@@ -282,10 +282,6 @@ INFORMATION = {
         "{what} {are} in no client together, so only other relations can settle {them}: {shown}",
         "Add a client that has both labels; `jigsaw design` proposes one.",
     ),
-    "always-confounded": (
-        "{what} confounded in every client that has both{sure}: {shown}",
-        "Add a client that also accesses the hidden cause; `jigsaw design` proposes one.",
-    ),
 }
 FINDINGS: dict[str, tuple[Severity, str, str]] = {
     **{name: ("error", *texts) for name, texts in ERRORS.items()},
