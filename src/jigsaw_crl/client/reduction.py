@@ -39,7 +39,7 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.client.noise import LatentCount, first_noise
+from jigsaw_crl.client.noise import SPREAD, LatentCount, first_noise
 from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_values
 
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
@@ -53,8 +53,6 @@ SPARE = 16
 BLOCK_ROWS = 512
 # Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.
 STEPS, SETTLED = 100, 0.2
-# The least share of a column's variance that is noise: one without any would be all that counts.
-LEAST_NOISE = 1e-4
 
 
 def _most_visible(labels: int) -> int:
@@ -97,13 +95,6 @@ class Reduction(ReadOnlyArrays):
     def project(self, rows: Any) -> FloatArray:
         """Rows along the directions, shape (n, d), in double precision."""
         return np.asarray(rows @ self.matrix)
-
-    def select(self, columns: BoolArray) -> Reduction:
-        """The same without the columns of which no direction has a part."""
-        names = tuple(self.columns[i] for i in np.flatnonzero(columns))
-        return replace(
-            self, columns=names, matrix=self.matrix[columns], centre=self.centre[columns]
-        )
 
     def to_columns(self, functionals: FloatArray) -> FloatArray:
         """Functionals of the directions, shape (any, d), as functionals of the columns."""
@@ -170,7 +161,7 @@ class Scatter:
                 if level * m <= RANK_TOLERANCE * total:
                     break
                 explained = found.vectors[:, :r] ** 2 @ np.maximum(own - level, 0.0)
-                left = np.clip(variances - before * explained, LEAST_NOISE * variances, variances)
+                left = np.clip(variances - before * explained, variances / SPREAD, variances)
                 found = self.leading(np.where(use, left, 1.0))
                 if float(np.abs(np.log(found.noise / before)).max()) < settled:
                     break
@@ -309,12 +300,13 @@ def reduce_columns(
     """The directions of a table of which a sketch has seen all rows.
 
     `n_latent` is estimated if None, `control` are the cells of the control, and `kept` are the
-    columns to use; the directions have no part of the others.
+    columns to use: the result is without the others.
     """
     least = max(labels, n_latent or 0)
     most = _most_visible(least)
     whole = sketch.scatter()
-    use = (whole.squares > 0) if kept is None else kept & (whole.squares > 0)
+    kept = np.ones(len(columns), dtype=bool) if kept is None else kept
+    use = kept & (whole.squares > 0)
     half, squares = np.where(use[:, None], whole.half, 0.0), np.where(use, whole.squares, 0.0)
     fit = Scatter(half, squares, whole.degrees).fitted(least, most)
     visible = min(fit.visible, most)
@@ -335,4 +327,5 @@ def reduce_columns(
         counted = LatentCount(max(visible, labels), visible, "sensors")
         if visible > labels and (visible + 1 > rows or visible >= most):
             counted = LatentCount(labels, visible, "uneven" if visible >= most else "rows")
-    return Reduction(tuple(str(c) for c in columns), matrix, centre, v, counted)
+    names = tuple(str(columns[i]) for i in np.flatnonzero(kept).tolist())
+    return Reduction(names, matrix[kept], centre[kept], v, counted)
