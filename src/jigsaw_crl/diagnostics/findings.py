@@ -137,12 +137,6 @@ WARNINGS = {
         "stated that are not there",
         "{what}, or divide each feature by the size of its noise.",
     ),
-    "uneven-units": (
-        "the feature {feature!r} spreads {amount} times as widely as another; where the noise of "
-        "single sensors cannot be told, the noise floor is that of the widest",
-        "Leave it out with --ignore if it is a time or an index; otherwise divide each column by "
-        "its standard deviation in the control.",
-    ),
     "fewer-latents": (
         "only {value:.0f} of {threshold:.0f} directions stand out of the sensors' noise",
         "Take more rows, or measure features that show the missing latents.",
@@ -219,11 +213,6 @@ WARNINGS = {
     ),
 }
 INFORMATION = {
-    "like-regimes": (
-        "the regime cannot be told from {other!r}, though both differ from the control: they may "
-        "be one intervention under two labels, or act on one pathway",
-        "Check the labels. Rows of these two regimes do not tell which comes first.",
-    ),
     "leaning-lines": (
         "the line of this target leans on that of another target by more than a linear system "
         "with these latents explains",
