@@ -386,9 +386,7 @@ class _Client:
 def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, ...]]:
     """Orders without one clear statement "cause → effect": the effect goes right after its cause.
 
-    Of the labels between the two, either all go before the effect, because a label that was removed
-    too early seems to be moved by many; or those that are causes of the effect stay behind it. The
-    clearest statements come first.
+    The clearest statements come first.
     """
     said = logsumexp(factors, axis=0) - np.log(len(factors))
     clear, at = said > CONFLICT, np.argsort(order)
@@ -396,11 +394,7 @@ def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, 
     first_to_last = np.argsort(-said[cause, effect], kind="stable")[:MOST_TURNED]
     for c, e in zip(cause[first_to_last].tolist(), effect[first_to_last].tolist(), strict=True):
         start, end = int(at[e]), int(at[c])
-        between = order[start + 1 : end]
-        before = tuple(x for x in between if not clear[x, e])
-        behind = tuple(x for x in between if clear[x, e])
-        yield (*order[:start], *between, c, e, *order[end + 1 :])
-        yield (*order[:start], *before, c, e, *behind, *order[end + 1 :])
+        yield (*order[:start], *order[start + 1 : end], c, e, *order[end + 1 :])
 
 
 def _chance(chi: FloatArray, free: float) -> FloatArray:
