@@ -27,13 +27,9 @@ ERRORS = {
         "on more than one latent; or {reasons}",
         "See the other findings about this client; the data do not tell these reasons apart.",
     ),
-    "no-signal/moved": (
-        "regimes differ from the control ({how}), but none clearly in the directions of the "
-        "latents: the order cannot be read from that",
-        "Check the units of the features; otherwise intervene more strongly or take more rows.",
-    ),
     "no-signal": (
-        "no regime differs from the control: the data carry no signal about the order",
+        "no regime clearly differs from the control in the directions of the latents{how}: the "
+        "data carry no signal about the order",
         "Check the regime column; otherwise intervene more strongly or take more rows.",
     ),
     "duplicated-regime": (
@@ -87,13 +83,9 @@ WARNINGS = {
         "Nothing is said about {label!r} and {other!r} here: intervene on one of them alone.",
     ),
     "weak-intervention": (
-        "the regime cannot be told from the control, so nothing is said about its label{need}",
+        "the regime does not clearly differ from the control in the directions of the latents{how}"
+        ", so nothing is said about its label{need}",
         "Apply it more strongly, or take more rows.",
-    ),
-    "weak-intervention/moved": (
-        "the regime differs from the control ({how}), but not clearly in the directions of the "
-        "latents, so nothing is said about its label",
-        "Check the units of the features, apply it more strongly, or take more rows.",
     ),
     "weak-intervention/discounted": (
         "the regime differs from the control in its rows as they are, but not beyond what other "

@@ -26,7 +26,7 @@ from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges, shift_edge
-from jigsaw_crl.base.text import few, number
+from jigsaw_crl.base.text import number
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
@@ -104,18 +104,15 @@ def check_regimes(client: Client) -> tuple[list[Finding], dict[str, float]]:
 
 def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Iterator[Finding]:
     """Findings about labels whose regimes do not differ in the directions of the latents."""
-    moved = {label: how for label in weak if (how := _plain_difference(client, label))}
+    moved = {label: _plain_difference(client, label) for label in weak}
     for label, strength in weak.items():
-        if label in moved:
-            yield finding("weak-intervention/moved", strength, 1.0, regime=label, how=moved[label])
-            continue
         more = 0.0 if client.is_population else (1 / max(strength, 0.1)) ** 2
         # A regime at the edge of chance needs hardly more rows, and how many is not known.
         need = f"; about {more:.1f} times as many rows might show it" if more >= 1.1 else ""
-        yield finding("weak-intervention", strength, 1.0, regime=label, need=need)
+        words = {"how": moved[label], "need": "" if moved[label] else need}
+        yield finding("weak-intervention", strength, 1.0, regime=label, **words)
     if everything:
-        name, how = ("no-signal/moved", few(moved.values(), 1)) if moved else ("no-signal", "")
-        yield finding(name, max(weak.values()), 1.0, how=how)
+        yield finding("no-signal", max(weak.values()), 1.0, how=max(moved.values()))
 
 
 def _plain_difference(client: Client, label: str) -> str:
@@ -134,7 +131,7 @@ def _plain_difference(client: Client, label: str) -> str:
         found += [(float(t[i]), by_mean), (float(z[j]), by_spread)]
     edge = float(ndtri(1 - FALSE_ALARM / (4 * client.n_features * len(client.labels))))
     size, how = max(found)
-    return how if size > CLEARLY * edge else ""
+    return f" (but in {how})" if size > CLEARLY * edge else ""
 
 
 def same_rows(a: Moments, b: Moments) -> bool:

@@ -34,15 +34,11 @@ MATTERS = 0.25
 MOST_REGIMES = 16
 
 
-def check_bent(client: Client) -> Iterator[Finding]:
-    """Findings about sensors that do not respond linearly, without which the client is read."""
-    for feature, misfit in client.bent.items():
-        yield finding("bent-sensor", round(misfit, 2), CLEARLY, feature=feature)
-
-
 def check_sensors(client: Client) -> list[Finding]:
-    """Findings about the number of latents and the noise."""
-    client, spectrum, findings = client.linear, client.white.space, list[Finding]()
+    """Findings about sensors that bend, the number of latents and the noise."""
+    bent = client.bent.items()
+    findings = [finding("bent-sensor", round(x, 2), CLEARLY, feature=name) for name, x in bent]
+    client, spectrum = client.linear, client.white.space
     if client.reduction is not None:
         what, count = client.reduction.message, float(client.n_features)
         findings.append(finding("reduced-columns", count, what=what, wide=WIDE))
@@ -150,4 +146,4 @@ def check_gains(client: Client) -> list[Finding]:
     return [finding("drifting-gains", value, MATTERS, percent=percent)]
 
 
-CHECKS = [check_bent, check_gains, check_sensors]
+CHECKS = [check_gains, check_sensors]
