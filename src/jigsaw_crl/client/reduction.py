@@ -44,15 +44,15 @@ from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_values
 
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
 # second read of the rows, and nothing is lost.
-WIDE = 500
+WIDE_TABLE = 500
 # Directions beside the leading ones: random ones along which the noise is measured, and at least so
 # many columns of Ω more than are wanted, or half as many as wanted.
-SPARE = 16
+SPARE_DIRECTIONS = 16
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products. After
 # so many the random directions are first replaced.
 BLOCK_ROWS = 512
 # Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.
-STEPS, SETTLED = 100, 0.2
+FIT_STEPS, SETTLED = 100, 0.2
 
 
 def _most_visible(labels: int) -> int:
@@ -154,7 +154,7 @@ class Scatter:
         m, settled = int(use.sum()), SETTLED * np.sqrt(2 / max(self.degrees, 1))
         found = self.leading(np.where(use, variances, 1.0))
         for r in range(least, most + 1):
-            for _ in range(STEPS):
+            for _ in range(FIT_STEPS):
                 own, before = found.values[:r], found.noise
                 total = float(np.sum(variances / before))
                 level = (total - float(own.sum())) / max(m - r, 1)
@@ -238,7 +238,7 @@ class ColumnSketch:
                 self._exchange()
 
     def _width(self) -> int:
-        return min(self.wanted + max(SPARE, self.wanted // 2), self.n_columns)
+        return min(self.wanted + max(SPARE_DIRECTIONS, self.wanted // 2), self.n_columns)
 
     def _exchange(self) -> None:
         """Replace Ω by the directions found so far, and begin anew."""
@@ -312,7 +312,7 @@ def reduce_columns(
     visible = min(fit.visible, most)
     v = min(max(least, visible), fit.vectors.shape[1])
     V = fit.vectors[:, :v]
-    count = min(SPARE + least - min(v, least), int(use.sum()) - v)
+    count = min(SPARE_DIRECTIONS + least - min(v, least), int(use.sum()) - v)
     R = np.random.default_rng(1).standard_normal((len(V), max(count, 0))) * use[:, None]
     for _ in range(2):  # once more for rounding
         R -= V @ (V.T @ R)

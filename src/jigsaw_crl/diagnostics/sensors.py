@@ -19,7 +19,7 @@ from jigsaw_crl.base.nulls import CLEARLY
 from jigsaw_crl.base.text import number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
-from jigsaw_crl.client.reduction import WIDE
+from jigsaw_crl.client.reduction import WIDE_TABLE
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
@@ -31,7 +31,7 @@ ALWAYS = 1e-3
 # The turn matters when it is no longer small beside the error of a variance: turn² · rows.
 MATTERS = 0.25
 # Every regime needs an eigendecomposition; so many show what all of them do.
-MOST_REGIMES = 16
+COMPARED_REGIMES = 16
 
 
 def check_sensors(client: Client) -> list[Finding]:
@@ -41,7 +41,7 @@ def check_sensors(client: Client) -> list[Finding]:
     client, spectrum = client.linear, client.white.space
     if client.reduction is not None:
         what, count = client.reduction.message, float(client.n_features)
-        findings.append(finding("reduced-columns", count, what=what, wide=WIDE))
+        findings.append(finding("reduced-columns", count, what=what, wide=WIDE_TABLE))
     findings += _number_of_latents(client)
     if spectrum.visible and spectrum.noise_share >= ALWAYS:
         # The floor is an average over regimes, and may exceed what the control has there.
@@ -128,7 +128,7 @@ def check_gains(client: Client) -> list[Finding]:
     long = [m for _, m in client.named_regimes if (m.n or 0) >= ENOUGH_ROWS * d]
     if len(long) < 2:
         return []
-    long = long[:: -(-len(long) // MOST_REGIMES)]
+    long = long[:: -(-len(long) // COMPARED_REGIMES)]
     rows = np.array([m.n or 0 for m in long], dtype=np.float64)
     scale = 1.0 if spectrum.scale is None else np.outer(spectrum.scale, spectrum.scale)
     each = np.linalg.eigvalsh([scale * m.covariance for m in long])

@@ -40,7 +40,7 @@ ZERO = READINGS - 1
 # Log likelihood of a reading that does not exist.
 IMPOSSIBLE = -1e6
 # A line less likely by e^12 than another is no candidate.
-NEGLIGIBLE = 12.0
+NO_CANDIDATE = 12.0
 # The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
 # and up to twice that without; evidence must exceed it by this factor.
 OCCAM = 1.6
@@ -52,7 +52,7 @@ ROTATION = 0.25
 # shows more than that, nothing is known about c.
 UNSEEN = 0.5
 # Log odds of "c is free" from which the size of c counts as seen.
-CLEAR = 2.0
+SEEN = 2.0
 # Probability that a regime that moved the mean alone is taken for one that changed the covariance.
 MEAN_ALONE = 0.01
 
@@ -155,7 +155,7 @@ def _describe(white: White, w_mean: FloatArray) -> Readings:
     fitted = np.minimum(white.size / (2.0 * p), 1.0)
     w_cov = white.size * fitted
     x, height = search(white, w_mean, w_cov)
-    has = np.isfinite(height) & (height > height[:, :1] - NEGLIGIBLE)
+    has = np.isfinite(height) & (height > height[:, :1] - NO_CANDIDATE)
     has[:, ZERO] = True
     change, basis = white.eigen.values[:, None] - 1.0, white.eigen.vectors.mT
     u, image = x @ basis, (x * change) @ basis
@@ -230,7 +230,7 @@ def decided(white: White, usable: BoolArray) -> Readings:
     """
     found = estimate(white)
     usable = usable & found.usable
-    clear = usable & (found.odds > CLEAR)
+    clear = usable & (found.odds > SEEN)
     identified = bool(clear.any())
     size, single = np.ones(len(usable)), np.zeros(len(usable), dtype=bool)
     if identified:
