@@ -38,7 +38,7 @@ from jigsaw_crl.nullcone.peeling import Peeled, peel
 # the rows count for on average only, reach 1.7.
 RATIO = 2.0
 # A label was moved directly if its shift is clear by MOVED_CLEARLY standard errors, its dependence
-# on the target is within CHANCE of them, and ASIDE of the dependence that the shift suggests is not.
+# on the target is within CHANCE of them, and ASIDE of what the shift suggests is not.
 MOVED_CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
 
 
