@@ -120,17 +120,26 @@ def test_factors_do_not_depend_on_the_order_or_the_basis_of_the_labels():
     assert np.allclose(again, found.log_factors[:, move][:, :, move], atol=1e-4)
 
 
-def clear_ones(given):
+def clear_ones(peeled):
     """The ancestors for which the evidence is above 3."""
-    found = np.logaddexp.reduce(peel(given, SCALES).log_factors, axis=0) - np.log(len(SCALES))
+    found = np.logaddexp.reduce(peeled.log_factors, axis=0) - np.log(len(SCALES))
     return (found > 3.0) & ~np.eye(len(found), dtype=bool)
+
+
+def a_chain(system, seed, p, labels, shift):
+    """One client with some of the latents of a chain of strong edges."""
+    rng = np.random.default_rng(seed)
+    A = np.diag(rng.choice([-1, 1], p - 1) * rng.uniform(0.5, 1.5, p - 1), 1)
+    own = sorted(rng.choice(p, labels, replace=False).tolist())
+    protocol = Intervention("set", shift=shift)
+    return world_from_graph(A, [own], None, seed, intervention=protocol, system=system)
 
 
 @pytest.mark.parametrize("seed", [55, 58, 71])
 def test_a_statement_is_not_sure_if_the_opposite_order_explains_as_much(seed):
     # One label is removed too early, and its stage does not show it.
     given, truth, _ = changes(a_world("relu", seed, 8, 4, shift=0.3), 10_000, seed=seed)
-    clear = clear_ones(given)
+    clear = clear_ones(peel(given, SCALES))
     assert clear.sum() >= 3
     assert not (clear & ~truth).any()
 
@@ -139,18 +148,12 @@ def test_a_statement_is_not_sure_if_the_opposite_order_explains_as_much(seed):
 def test_a_chain_is_not_read_backwards_because_it_then_has_fewer_ancestors(seed):
     # With a small shift each regime nearly fits where its label still has an effect. Backwards,
     # labels in the middle of the chain would not move those below it.
-    rng = np.random.default_rng(seed)
-    A = np.diag(rng.choice([-1, 1], 11) * rng.uniform(0.5, 1.5, 11), 1)
-    own = sorted(rng.choice(12, 8, replace=False).tolist())
-    protocol = Intervention("set", shift=0.3)
-    world = world_from_graph(A, [own], None, seed, intervention=protocol, system="relu")
-    given, truth, _ = changes(world, 10_000, seed=seed)
+    given, truth, _ = changes(a_chain("relu", seed, 12, 8, 0.3), 10_000, seed=seed)
     peeled = peel(given, SCALES)
     position = np.argsort(peeled.order)
     a, d = np.nonzero(truth)
     assert (position[a] > position[d]).all()
-    found = np.logaddexp.reduce(peeled.log_factors, axis=0) - np.log(len(SCALES))
-    clear = (found > 3.0) & ~np.eye(len(found), dtype=bool)
+    clear = clear_ones(peeled)
     assert clear.sum() >= 18
     assert not (clear & ~truth).any()
 
@@ -158,13 +161,8 @@ def test_a_chain_is_not_read_backwards_because_it_then_has_fewer_ancestors(seed)
 @pytest.mark.parametrize("seed", [32, 37, 59])
 def test_a_label_that_was_removed_too_early_is_tried_behind_all_that_seem_to_move_it(seed):
     # A chain of sines: the response of one label is nearly linear, so that its regime fits early.
-    rng = np.random.default_rng(seed)
-    A = np.diag(rng.choice([-1, 1], 14) * rng.uniform(0.5, 1.5, 14), 1)
-    own = sorted(rng.choice(15, 10, replace=False).tolist())
-    protocol = Intervention("set", shift=1.0)
-    world = world_from_graph(A, [own], None, seed, intervention=protocol, system="sine")
-    given, truth, _ = changes(world, 10_000, noise="laplace")
-    clear = clear_ones(given)
+    given, truth, _ = changes(a_chain("sine", seed, 15, 10, 1.0), 10_000, noise="laplace")
+    clear = clear_ones(peel(given, SCALES))
     assert clear.sum() >= 30
     assert not (clear & ~truth).any()
 

@@ -188,9 +188,9 @@ def fragment(
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
+    from jigsaw_crl.federated.disclosure import check_rows, rounded, shown, with_rows_left_out
     from jigsaw_crl.federated.keys import read_private_key
     from jigsaw_crl.federated.signing import sign_fragment
-    from jigsaw_crl.fragment.disclosure import check_rows, rounded, shown, with_rows_left_out
     from jigsaw_crl.fragment.reading import is_fragment
     from jigsaw_crl.pipeline import recover_fragment
     from jigsaw_crl.report.lines import findings_table
