@@ -72,6 +72,7 @@ def test_means_and_errors_are_those_of_generalised_least_squares(table):
     np.testing.assert_allclose(errors.variance, np.diag(V), rtol=1e-9)
     off = ~np.eye(len(V), dtype=bool)
     np.testing.assert_allclose((errors.shared / errors.n_control)[off], V[off], atol=1e-9)
+    assert errors.between[0, 1] == pytest.approx(V[0, 0] + V[1, 1] - 2 * V[0, 1])
 
 
 def test_without_a_regime_in_two_batches_only_means_of_the_controls_batch_are_known():

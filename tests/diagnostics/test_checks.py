@@ -36,6 +36,21 @@ def test_a_weak_intervention_is_named(regimes):
     assert "no-signal" not in found
 
 
+def test_one_intervention_under_two_labels_is_named_and_different_ones_are_not():
+    named = other = 0
+    for seed in range(6):
+        world = jc.simulate.random_world(5, 1, 1.0, seed, features=1.5)
+        control, regimes = world.rows(0, 2_000, seed=seed)
+        _, again = world.rows(0, 2_000, seed=seed + 100)
+        assert "like-regimes" not in checks(client_of({"control": control, **regimes}))
+        one, two = list(regimes)[:2]
+        found = checks(client_of({"control": control, **regimes, two: again[one]}))
+        alike = found.get("like-regimes", [])
+        assert all({f.regime} == {two} and f"{one!r}" in f.message for f in alike)
+        named, other = named + len(alike), other + 1
+    assert named >= other - 1
+
+
 def test_data_without_signal_are_refused_with_that_reason():
     rng = np.random.default_rng(1)
     client = client_of({k: rng.normal(size=(500, 4)) for k in ("control", "a", "b", "c")})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.client.relations import broken_relations
 from jigsaw_crl.nullcone.changes import Changes, fits
 from jigsaw_crl.nullcone.peeling import peel
 from jigsaw_crl.truth.simulate import Intervention, random_world, world_from_graph
@@ -257,3 +258,34 @@ def test_bends_that_only_means_show_are_not_taken_for_offsets_of_batches(system)
     checks = {f.check for f in result.diagnostics}
     assert "nonlinear-response" in checks
     assert not checks & {"not-hard", "batch-offset"}
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [lambda x: 3 * np.tanh(x / 3), lambda x: np.exp(x / 4), lambda x: x + 0.1 * x**2],
+    ids=["saturating", "exponential", "squares"],
+)
+def test_where_all_sensors_bend_the_system_is_not_read_without_linearity(bend):
+    refused, cut = 0, Intervention("hard", shift=1.0)
+    for seed in range(4):
+        world = world_from_graph(np.diag([0.8] * 3, k=-1), [range(4)], (8,), seed, intervention=cut)
+        drawn = world.sample(0, 6_000, seed=seed, departures=["sensor-noise=0.02"])
+        spread = drawn.tables[0].std(axis=0) / 1.5
+        bent = replace(drawn, tables=tuple(bend(x / spread) for x in drawn.tables))
+        client = jc.Client.from_samples("lab", **bent.arguments()).with_interventions("hard")
+        try:
+            stated = set(jc.recover([client]).order.pairs())
+            assert stated <= set(world.order.pairs())
+        except jc.InputError as refusal:
+            refused += "relations between the features do not hold either" in str(refusal)
+    assert refused >= 3
+
+
+@pytest.mark.parametrize("system", ["tanh", "squares", "products"])
+def test_sensors_of_a_system_that_bends_keep_their_relations(system):
+    for seed in range(4):
+        cut = Intervention("hard", shift=1.0)
+        world = random_world(6, 1, 1.0, seed, features=1.6, system=system, intervention=cut)
+        client = world.client(0, 6_000, seed=seed, departures=["sensor-noise=0.05"])
+        moments = (client.control, *client.regimes)
+        assert 0 < broken_relations(moments, client.n_latent) <= 1

@@ -299,7 +299,7 @@ def _remarks(order: GlobalOrder, a: int, d: int) -> Iterator[str]:
         through = few(direct.through(a, d))
         passes = f"; a path through {through} is not excluded" if through else ""
         size = _with_interval(weight, weight - half, weight + half)
-        if edge == "direct" and signed(weight) == signed(effects.estimate[a, d]):
+        if edge == "direct" and not passes and signed(weight) == signed(effects.estimate[a, d]):
             size = "all of it"
         yield EDGES[edge].format(size=size, passes=passes)
     if effects.sites[a, d] > 1:
@@ -340,6 +340,8 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
         told = "no client saw both"
     elif not speak and all(order.panel.rows[k].together[i, j] for k, i, j in seen):
         told = f"hidden causes join the two at every client that has both ({names})"
+        if order.mode != "exact":
+            told += "; regimes that are alike, or noise of sensors that is not known, look so too"
     elif not speak:
         told = f"the clients that saw both cannot say: {names}"
     why, bound = Why(int(order.table.why[a, d])), float(order.table.excluded[a, d])

@@ -68,6 +68,7 @@ class MeanErrors:
     # over it: zero where it is unknown.
     variance: FloatArray
     precision: FloatArray
+    between: FloatArray  # of the difference of two shifts along a direction, shape (r, r)
     known: BoolArray  # False where the size of the error is unknown: the shift is not used
     wander: BatchVariance | None  # None where all rows are in one batch, or none are named
 
@@ -117,8 +118,9 @@ def batch_means(client: Client, W: FloatArray) -> tuple[FloatArray, MeanErrors]:
     base = np.diagonal(shared).copy()
     with np.errstate(divide="ignore", invalid="ignore"):  # exact moments have no rows
         variance = 1.0 / n + base / n0
+        between = 1.0 / n[:, None] + 1.0 / n + (base[:, None] + base - 2.0 * shared) / n0
     precision = 1.0 / variance * known
-    return shifts, MeanErrors(n, n0, base, shared, variance, precision, known, wander)
+    return shifts, MeanErrors(n, n0, base, shared, variance, precision, between, known, wander)
 
 
 def _compared(

@@ -8,7 +8,9 @@ difference of two means:
 - if neither the largest nor the smallest eigenvalue of M leaves its null, nor the shift of the
   mean, the regime is too weak to see;
 - if the second largest or second smallest eigenvalue does, the regime moves more than one latent.
-  A shift of the mean is no such direction.
+  A shift of the mean is no such direction;
+- if neither does of one regime against another, though both differ clearly from the control, the
+  two are alike.
 
 Differences are strengths: 1 is the edge of chance, and a strength grows as the square root of the
 number of rows. Exact moments are taken about the control's mean, where a shift is one more part of
@@ -33,6 +35,10 @@ from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.rows import differences
 from jigsaw_crl.moments.regime import Moments
 
+# Two regimes of this strength that move different directions are told apart: their contrast is at
+# least 1/√2 as strong as the weaker one. Regimes of fewer rows than so many times the latents fit
+# many laws, and are not compared.
+TELLING, COMPARED_ROWS = 2.0, 10
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
 
@@ -97,6 +103,8 @@ def check_regimes(client: Client) -> tuple[list[Finding], dict[str, float]]:
     weak = {x: s for x, s in strength.items() if s <= 1 and x not in copied}
     if weak:
         findings += _weak(client, weak, everything=len(weak) == len(strength))
+    if not rows.exact:
+        findings += _alike(client, rows, own, level)
     if len(several) >= 2:
         findings += _swapped_control(client, rows, values, level)
     return findings, strength
@@ -132,6 +140,31 @@ def _plain_difference(client: Client, label: str) -> str:
     edge = float(ndtri(1 - FALSE_ALARM / (4 * client.n_features * len(client.labels))))
     size, how = max(found)
     return f" (but in {how})" if size > CLEARLY * edge else ""
+
+
+def _alike(client: Client, white: White, strength: FloatArray, level: float) -> Iterator[Finding]:
+    """Findings about regimes of two labels that cannot be told from each other.
+
+    Each regime is compared with the nearest one before it.
+    """
+    named, M, d = client.named_regimes[1:], white.M, white.d
+    for i in range(1, len(M)):
+        off = np.sum((M[:i] - M[i]) ** 2, axis=(1, 2)) + np.sum((d[:i] - d[i]) ** 2, axis=1)
+        j = int(off.argmin())
+        (label, own), (other, base) = named[i], named[j]
+        clear = min(strength[i], strength[j]) > TELLING and white.errors.known[[i, j]].all()
+        clear &= min(own.n or 0, base.n or 0) >= COMPARED_ROWS * white.dimension
+        if label == other or not clear or same_rows(own, base):
+            continue
+        root = inverse_square_root(M[j])
+        step = root @ (d[i] - d[j])
+        edge = shift_edge(len(step), (base.n or 0) - 1, level)
+        apart = max(
+            _beyond_chance(np.linalg.eigvalsh(root @ M[i] @ root), white, base, own, level)[0],
+            float(np.sqrt(step @ step / white.errors.between[i, j] / edge)),
+        )
+        if apart <= 1:
+            yield finding("like-regimes", apart, 1.0, regime=label, other=other)
 
 
 def same_rows(a: Moments, b: Moments) -> bool:

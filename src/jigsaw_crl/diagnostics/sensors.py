@@ -16,7 +16,7 @@ import numpy as np
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEARLY
-from jigsaw_crl.base.text import number, percent, pluralise
+from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
 from jigsaw_crl.client.reduction import WIDE_TABLE
@@ -34,11 +34,19 @@ MATTERS = 0.25
 COMPARED_REGIMES = 16
 
 
+def check_bent(client: Client) -> Iterator[Finding]:
+    """Findings about sensors without which the client is read."""
+    idle = [feature for feature, misfit in client.bent.items() if not misfit]
+    for feature, misfit in client.bent.items():
+        if misfit:
+            yield finding("bent-sensor", round(misfit, 2), CLEARLY, feature=feature)
+    if idle:
+        yield finding("idle-sensors", float(len(idle)), 0.0, named=few(map(repr, idle)))
+
+
 def check_sensors(client: Client) -> list[Finding]:
-    """Findings about sensors that bend, the number of latents and the noise."""
-    bent = client.bent.items()
-    findings = [finding("bent-sensor", round(x, 2), CLEARLY, feature=name) for name, x in bent]
-    client, spectrum = client.linear, client.white.space
+    """Findings about the number of latents and the noise."""
+    client, spectrum, findings = client.linear, client.white.space, list[Finding]()
     if client.reduction is not None:
         what, count = client.reduction.message, float(client.n_features)
         findings.append(finding("reduced-columns", count, what=what, wide=WIDE_TABLE))
@@ -146,4 +154,4 @@ def check_gains(client: Client) -> list[Finding]:
     return [finding("drifting-gains", value, MATTERS, percent=percent)]
 
 
-CHECKS = [check_gains, check_sensors]
+CHECKS = [check_bent, check_gains, check_sensors]
