@@ -116,7 +116,7 @@ def lying(fragments):
 @pytest.mark.parametrize(
     ("study", "shows"),
     [
-        (clean, {"lonely-labels", "unseen-pairs", "always-confounded"}),
+        (clean, {"lonely-labels", "unseen-pairs"}),
         (hard, set()),
         (not_hard, {"not-hard"}),
         (nonlinear, {"not-linear", "unclear-regime"}),

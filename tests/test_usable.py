@@ -23,7 +23,7 @@ def fragments() -> list[jc.Fragment]:
             client = world.client(k, n_samples=150, seed=seed)
             try:
                 found.append(jc.recover_fragment(client))
-            except jc.InputError:  # no regime differs from the control
+            except jc.InputError:  # no regime clearly differs from the control
                 continue
     return found
 
@@ -51,7 +51,7 @@ def test_no_label_gets_two_findings_of_one_kind(fragments):
         assert max(counts.values(), default=1) == 1
 
 
-WEAK = finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", need="")
+WEAK = finding("weak-intervention", 0.8, 1.0, client="lab", regime="pump", how="", need="")
 DOUBT = finding("several-targets", 4.2, 1.5, client="lab", regime="pump")
 
 

@@ -91,7 +91,7 @@ def _not_read(client: str, u: ReadingNote, weak: Finding | None, signs: list[str
     """The finding about something that recovery did not use, or used in part."""
     name, words = u.check, {"client": client, "regime": u.label, "other": u.other}
     if name == "weak-intervention":
-        # The checks saw it differ, so "cannot be told from the control" would be false.
+        # The checks saw it differ.
         return weak or finding(f"{name}/discounted", u.value, u.threshold, **words)
     if signs and name in ("off-target", "several-targets"):
         words["reasons"] = "; or ".join(SIGNS[sign] for sign in signs)

@@ -54,7 +54,7 @@ def test_unknown_noise_of_the_sensors_makes_no_verdict_wrong(sensors, noise):
         result = jc.recover([client], interventions="hard", confounding="none")
         counts = counted(result.order, true)
         found, possible = found + counts.yes, possible + counts.ancestors
-        assert not {f.check for f in result.diagnostics} & {"not-hard", "always-confounded"}
+        assert "not-hard" not in {f.check for f in result.diagnostics}
     assert found >= 0.6 * possible
 
 

@@ -330,14 +330,14 @@ def test_an_arrow_that_the_client_cannot_state_is_a_best_guess():
 
 
 def test_numbers_and_lists_are_written_for_people(middling):
-    wide = finding("uneven-units", 1760.4, 1000.0, client="bonn", feature="pressure")
+    wide = finding("excess-spread", 1760.4, 1000.0, client="bonn")
     given = replace(
         middling,
         diagnostics=(wide,),
         provenance={**middling.provenance, "added": ["aachen", "bonn"]},
     )
     told = words_of(render_report(given))
-    assert "the feature 'pressure' spreads 1,760 times as widely" in told
+    assert "in all directions, 1,760 times as much" in told
     assert "bonn (1,760, threshold 1,000)" in told
     assert "aachen, bonn" in told
     assert "['" not in told

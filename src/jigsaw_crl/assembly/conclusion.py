@@ -43,7 +43,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.baseline import assemble_pairs
-from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage, check_districts
+from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragment_paths, one_spelling, read_fragment_files
@@ -81,7 +81,6 @@ def conclude(
     options : Options
     """
     panel = read_fragments(fragments, options.knowledge)
-    pieces = {piece.client: piece for piece in panel.fragments}
     if options.method == "paper":
         order, across = _by_algorithm_3(panel, options), _coverage(panel)
     else:
@@ -96,7 +95,6 @@ def conclude(
         if panel.knowledge:
             alone = replace(evidence, panel=replace(panel, knowledge=NOTHING))
             across += tuple(_contradicted(panel, _ordered(alone, effects, options)))
-        across += tuple(check_districts(pieces, order.undetermined()))
     own = (f for piece in panel.fragments for f in piece.findings) if checks is None else checks
     return Conclusion(order, (*about_clients(own), *across))
 

@@ -340,6 +340,8 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
         told = "no client saw both"
     elif not speak and all(order.panel.rows[k].together[i, j] for k, i, j in seen):
         told = f"hidden causes join the two at every client that has both ({names})"
+        if order.mode != "exact":
+            told += "; regimes that are alike, or noise of sensors that is not known, look so too"
     elif not speak:
         told = f"the clients that saw both cannot say: {names}"
     why, bound = Why(int(order.table.why[a, d])), float(order.table.excluded[a, d])

@@ -25,7 +25,7 @@ from unicodedata import category, name, normalize
 
 MOST_CHARACTERS = 500
 # The same few labels come again with every fragment.
-KEPT = 4096
+REMEMBERED = 4096
 # Numbers are compared by all their digits: 17 of them are more than a float has.
 _ALL_DIGITS = Context(prec=MOST_CHARACTERS)
 # Classes of invisible characters: control, format (bidirectional, zero-width), surrogates, and the
@@ -60,7 +60,7 @@ def normal_label(label: str) -> str:
     return label if label.isascii() and label == label.strip() else normalize("NFKC", label).strip()
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=REMEMBERED)
 def label_fault(label: str) -> str:
     """What is wrong with a label, for a sentence that begins with it; empty if nothing is."""
     if not label.strip():
@@ -80,7 +80,7 @@ def label_fault(label: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=REMEMBERED)
 def label_key(label: str) -> str:
     """Key that is equal for spellings of one label.
 

@@ -9,7 +9,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import few
 
 # Problems that are shown, files that are named for each, and characters of each: about a screen.
-MOST_SHOWN, MOST_FILES, LONGEST = 8, 4, 400
+SHOWN_PROBLEMS, SHOWN_FILES, SHOWN_CHARACTERS = 8, 4, 400
 
 
 class Several(InputError):
@@ -56,10 +56,10 @@ def as_one(
         told.setdefault((e.what, e.remedy), {})[place] = None
     texts = []
     for i, ((what, remedy), at) in enumerate(told.items(), start=1):
-        text = f"{few(at, MOST_FILES)}: {shortened(what)}. {shortened(remedy)}"
+        text = f"{few(at, SHOWN_FILES)}: {shortened(what)}. {shortened(remedy)}"
         texts.append(f"({i}) {text.removeprefix(': ')}")
-    if len(texts) > MOST_SHOWN:
-        texts[MOST_SHOWN:] = [f"And {len(texts) - MOST_SHOWN} more like these."]
+    if len(texts) > SHOWN_PROBLEMS:
+        texts[SHOWN_PROBLEMS:] = [f"And {len(texts) - SHOWN_PROBLEMS} more like these."]
     count, last = sum(map(len, told.values())), "Correct them, then run again."
     where = f" in {len(set(map(_file, found)))} of {n_files} clients" if n_files > 1 else ""
     head = f"{count} problems{where}:"
@@ -74,6 +74,6 @@ def _file(error: InputError) -> str:
     return Path(str(error.path)).name if error.path is not None else error.client or "the study"
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
+def shortened(text: str, most: int = SHOWN_CHARACTERS) -> str:
     """A text of at most so many characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

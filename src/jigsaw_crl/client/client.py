@@ -509,12 +509,7 @@ interventions, sensor_noise
         return [covariance + np.outer(shift, shift) for covariance, shift in own]
 
     def __repr__(self) -> str:
-        counts = (
-            (len(self.labels), "label"),
-            (self.n_latent, "latent"),
-            (self.n_features, "feature"),
-        )
+        counts = {"label": len(self.labels), "latent": self.n_latent, "feature": self.n_features}
+        sizes = ", ".join(pluralise(n, what) for what, n in counts.items())
         rows = pluralise(self.control.rows or 0, "control row")
-        sizes = [pluralise(*count) for count in counts]
-        sizes.append("population" if self.is_population else rows)
-        return f"Client({self.name!r}: {', '.join(sizes)})"
+        return f"Client({self.name!r}: {sizes}, {'population' if self.is_population else rows})"

@@ -43,7 +43,7 @@ from jigsaw_crl.moments.regime import MOST_PARTS, Moments
 # divided by 1 + FEW_ROWS p/ν_k (from simulated Gaussian rows).
 FEW_ROWS = 3.0
 # Parts of fewer degrees of freedom say next to nothing.
-FEWEST = 4
+FEWEST_FREE = 4
 
 
 # Observed over expected variation, and its degrees of freedom; 0 where it is unknown.
@@ -85,7 +85,7 @@ def _factors(m: Moments, basis: FloatArray, control: Moments) -> tuple[_Factor, 
     trace) of weight 2(p + 2), which gives the degrees of freedom `(Σw)²/Σw²`. If it is not, they
     are fewer, as for ‖A‖², whose weights are `s_i s_j` for i ≤ j with s the eigenvalues of S.
     """
-    parts = [part for part in m.parts if part.n is not None and part.n > FEWEST]
+    parts = [part for part in m.parts if part.n is not None and part.n > FEWEST_FREE]
     if m.counted or len(parts) < 2 or m.n is None or m.n < 2:
         return _UNKNOWN, _UNKNOWN
     # Half the control's covariance bounds the eigenvalues, however few rows the regime has.

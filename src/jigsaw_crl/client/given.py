@@ -15,7 +15,7 @@ from jigsaw_crl.base.arrays import AnyArray
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
 from jigsaw_crl.client.checks import check_features, check_names, rank_of
-from jigsaw_crl.client.reduction import WIDE, ColumnSketch, Reduction, reduce_columns
+from jigsaw_crl.client.reduction import WIDE_TABLE, ColumnSketch, Reduction, reduce_columns
 from jigsaw_crl.moments.accumulator import Accumulator, Coded
 from jigsaw_crl.moments.checks import check_rows, check_second_moment, check_values
 from jigsaw_crl.moments.preparing import RowOptions
@@ -155,7 +155,7 @@ def moments_of_rows(
     labels, reduction = len({regime for regime, _ in matrices}) - 1, None
     (control, own), found = matrices[0], dict[str, list[Moments]]()
     width = next(iter(own.values()))[0].shape[1]
-    if reduce or (reduce is None and width >= WIDE and options.missing != "em"):
+    if reduce or (reduce is None and width >= WIDE_TABLE and options.missing != "em"):
         names = check_features(client, features, width)
         sketch = ColumnSketch(width, wanted=max(labels, n_latent or 0))
         cells = [(regime, x) for regime, batches in matrices for x, _ in batches.values()]

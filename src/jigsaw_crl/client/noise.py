@@ -64,10 +64,10 @@ GAP = 1.5
 MOST_TRIED = 8
 # Steps on log Ψ: their number, and the share of the sampling error (of rounding, for exact moments)
 # at which they end. None is longer than 1.
-MOST_STEPS, NEGLIGIBLE, ROUNDING = 60, 0.05, 1e-10
+MOST_STEPS, STEP_SHARE, STEP_EXACT = 60, 0.05, 1e-10
 # Exact moments with log Ψ closer than this have equal noise; directions in which P∘P is smaller
 # than this share of its largest eigenvalue are not determined.
-EVEN = SINGULAR = 1e-6
+EQUAL = SINGULAR = 1e-6
 # A sensor's noise is at most this many times below or above the typical one: a sensor without noise
 # of its own would otherwise be the only one that counts.
 SPREAD = 1e3
@@ -78,7 +78,7 @@ ENOUGH_ROWS = 4
 # covariance that is not positive definite.
 MOST_SUBTRACTED = 0.9
 # With fewer features beyond the latents than this, the noise of each sensor is not known well.
-SPARE = 3
+ENOUGH_SPARE = 3
 # Rounding adds s²/12 to the variance of a feature whose standard deviation is at least so many
 # steps; what it adds to a narrower one depends on where its values lie.
 FEWEST_STEPS = 0.5
@@ -233,7 +233,7 @@ def sensor_noise(
         return 0.0, None
     # The score statistic of equal noise over its quantile; 0 if nothing can be tested.
     gap = off**2 @ (values[: d - r] / floor - 1)
-    beyond = float(np.abs(gap).max()) / EVEN
+    beyond = float(np.abs(gap).max()) / EQUAL
     if control.n is not None:
         sizes, turn = np.linalg.eigh((off @ off.T) ** 2)
         kept = sizes > SINGULAR * sizes[-1]
@@ -266,7 +266,7 @@ def _fitted(
     r: int,
 ) -> FloatArray | None:
     """Ψ by Newton's steps; None if they do not settle."""
-    least = ROUNDING if np.isinf(degrees) else NEGLIGIBLE * np.sqrt(2.0 / degrees)
+    least = STEP_EXACT if np.isinf(degrees) else STEP_SHARE * np.sqrt(2.0 / degrees)
     d = len(covariance)
     psi = np.full(d, float(np.linalg.eigvalsh(covariance)[: d - r].mean()))
     if degrees > 2 * d:
@@ -406,7 +406,8 @@ def noise_model(client: Client) -> NoiseModel:
         scale,
         sensors=np.full(d, subtracted) / (1.0 if scale is None else scale**2),
         visible=spare > 0 or stated or floor > 0,
-        known=subtracted == floor and (stated or spare >= SPARE or (spare > 0 and floor == 0)),
+        known=subtracted == floor
+        and (stated or spare >= ENOUGH_SPARE or (spare > 0 and floor == 0)),
         unevenness=unevenness,
         gap=float(values[p - 1]) / below if below > RANK_TOLERANCE * values[0] else np.inf,
         noise_share=noise / signal if signal > 0 else np.inf,

@@ -39,22 +39,20 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
-from jigsaw_crl.client.noise import LatentCount, first_noise
+from jigsaw_crl.client.noise import SPREAD, LatentCount, first_noise
 from jigsaw_crl.moments.checks import RANK_TOLERANCE, check_values
 
 # From this many columns on, a table is reduced. Below, matrices of all columns cost less than a
 # second read of the rows, and nothing is lost.
-WIDE = 500
+WIDE_TABLE = 500
 # Directions beside the leading ones: random ones along which the noise is measured, and at least so
 # many columns of Ω more than are wanted, or half as many as wanted.
-SPARE = 16
+SPARE_DIRECTIONS = 16
 # Rows that are multiplied at a time: few enough for the cache, many enough for fast products. After
 # so many the random directions are first replaced.
 BLOCK_ROWS = 512
 # Steps on Ψ, and the share of its sampling error (on a logarithmic scale) at which they end.
-STEPS, SETTLED = 100, 0.2
-# The least share of a column's variance that is noise: one without any would be all that counts.
-LEAST_NOISE = 1e-4
+FIT_STEPS, SETTLED = 100, 0.2
 
 
 def _most_visible(labels: int) -> int:
@@ -97,13 +95,6 @@ class Reduction(ReadOnlyArrays):
     def project(self, rows: Any) -> FloatArray:
         """Rows along the directions, shape (n, d), in double precision."""
         return np.asarray(rows @ self.matrix)
-
-    def select(self, columns: BoolArray) -> Reduction:
-        """The same without the columns of which no direction has a part."""
-        names = tuple(self.columns[i] for i in np.flatnonzero(columns))
-        return replace(
-            self, columns=names, matrix=self.matrix[columns], centre=self.centre[columns]
-        )
 
     def to_columns(self, functionals: FloatArray) -> FloatArray:
         """Functionals of the directions, shape (any, d), as functionals of the columns."""
@@ -163,14 +154,14 @@ class Scatter:
         m, settled = int(use.sum()), SETTLED * np.sqrt(2 / max(self.degrees, 1))
         found = self.leading(np.where(use, variances, 1.0))
         for r in range(least, most + 1):
-            for _ in range(STEPS):
+            for _ in range(FIT_STEPS):
                 own, before = found.values[:r], found.noise
                 total = float(np.sum(variances / before))
                 level = (total - float(own.sum())) / max(m - r, 1)
                 if level * m <= RANK_TOLERANCE * total:
                     break
                 explained = found.vectors[:, :r] ** 2 @ np.maximum(own - level, 0.0)
-                left = np.clip(variances - before * explained, LEAST_NOISE * variances, variances)
+                left = np.clip(variances - before * explained, variances / SPREAD, variances)
                 found = self.leading(np.where(use, left, 1.0))
                 if float(np.abs(np.log(found.noise / before)).max()) < settled:
                     break
@@ -247,7 +238,7 @@ class ColumnSketch:
                 self._exchange()
 
     def _width(self) -> int:
-        return min(self.wanted + max(SPARE, self.wanted // 2), self.n_columns)
+        return min(self.wanted + max(SPARE_DIRECTIONS, self.wanted // 2), self.n_columns)
 
     def _exchange(self) -> None:
         """Replace Ω by the directions found so far, and begin anew."""
@@ -309,18 +300,19 @@ def reduce_columns(
     """The directions of a table of which a sketch has seen all rows.
 
     `n_latent` is estimated if None, `control` are the cells of the control, and `kept` are the
-    columns to use; the directions have no part of the others.
+    columns to use: the result is without the others.
     """
     least = max(labels, n_latent or 0)
     most = _most_visible(least)
     whole = sketch.scatter()
-    use = (whole.squares > 0) if kept is None else kept & (whole.squares > 0)
+    kept = np.ones(len(columns), dtype=bool) if kept is None else kept
+    use = kept & (whole.squares > 0)
     half, squares = np.where(use[:, None], whole.half, 0.0), np.where(use, whole.squares, 0.0)
     fit = Scatter(half, squares, whole.degrees).fitted(least, most)
     visible = min(fit.visible, most)
     v = min(max(least, visible), fit.vectors.shape[1])
     V = fit.vectors[:, :v]
-    count = min(SPARE + least - min(v, least), int(use.sum()) - v)
+    count = min(SPARE_DIRECTIONS + least - min(v, least), int(use.sum()) - v)
     R = np.random.default_rng(1).standard_normal((len(V), max(count, 0))) * use[:, None]
     for _ in range(2):  # once more for rounding
         R -= V @ (V.T @ R)
@@ -335,4 +327,5 @@ def reduce_columns(
         counted = LatentCount(max(visible, labels), visible, "sensors")
         if visible > labels and (visible + 1 > rows or visible >= most):
             counted = LatentCount(labels, visible, "uneven" if visible >= most else "rows")
-    return Reduction(tuple(str(c) for c in columns), matrix, centre, v, counted)
+    names = tuple(str(columns[i]) for i in np.flatnonzero(kept).tolist())
+    return Reduction(names, matrix[kept], centre[kept], v, counted)

@@ -44,8 +44,6 @@ MOST_BENT, SHARE_BENT = 3, 1 / 3
 # A sensor takes part in relations if they explain this share of it. Those that alone show what
 # passes for a latent had mostly below .1, those that share a hidden latent above .6.
 TAKES_PART = 0.5
-# Two regimes can be fitted by any relations.
-FEWEST_REGIMES = 3
 
 
 def linear_sensors(
@@ -136,7 +134,7 @@ def _misfit(
     1 is the edge of chance. The last value is the share of each sensor that relations explain.
     """
     regimes = [m for m in regimes if m.n is not None and m.n >= ENOUGH_ROWS * p]
-    if len(regimes) < FEWEST_REGIMES:
+    if len(regimes) <= 2:  # which any relations can fit
         return 0.0, np.zeros(len(kept)), np.zeros(len(kept))
     n = np.array([m.n for m in regimes], dtype=np.float64)
     C = [m.covariance[np.ix_(kept, kept)] for m in regimes]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # Rounding in few dimensions is that of so many: every step of the computation rounds. Of 87,000
 # products of lines that vanish, of 3,000 exact clients with 2 to 14 latents, the largest had an
 # error of 0.08 eps·κ in units of its bound. It is a quarter of what passes for zero
-# (`exact.SURE`); with p itself, in 2 dimensions, it was more.
-FEWEST = 30
+# (`exact.IS_ZERO`); with p itself, in 2 dimensions, it was more.
+LEAST_DIMENSION = 30
 
 
 class Eigen(NamedTuple):
@@ -158,4 +158,4 @@ def rounding_size(condition: float, p: int) -> float:
     relative errors of about eps·κ; an estimate from n rows carries 1/√n.
     """
     eps = float(np.finfo(np.float64).eps)
-    return 1.0 / (max(p, FEWEST) * eps * max(condition, 1.0)) ** 2
+    return 1.0 / (max(p, LEAST_DIMENSION) * eps * max(condition, 1.0)) ** 2

@@ -6,7 +6,7 @@
 `regimes`   does each regime look like an intervention on one latent?
 `rows`      rows that depend on one another, tails, clipped sensors, codes, groups
 `drift`     do control rows of different times and batches follow the same law?
-`sensors`   number of latents, noise, units, gains
+`sensors`   number of latents, noise, gains
 `coverage`  several clients: the same rows, labels in common
 ==========  ======================================================================
 """

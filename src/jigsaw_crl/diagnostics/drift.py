@@ -15,7 +15,7 @@ from jigsaw_crl.base.nulls import FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.moments.regime import Moments
+from jigsaw_crl.moments.regime import coarsened
 
 # Standard deviations by which neighbouring stretches must be more alike than distant ones.
 TRENDING = 3.0
@@ -29,13 +29,11 @@ def check_drift(client: Client) -> Iterator[Finding]:
     do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
     distances than between neighbouring stretches, and then there is no drift.
     """
-    parts, W = list[Moments](), client.white.rows.W
-    for part in client.control.parts:
-        # A short stretch is merged into the one before it.
-        if parts and min(part.n or 0, parts[-1].n or 0) <= 2 * len(W):
-            parts[-1] = parts[-1].merge(part)
-        else:
-            parts.append(part)
+    W = client.white.rows.W
+    # Neighbours are merged until the shortest one is long enough.
+    parts = client.control.parts
+    while len(parts) > 1 and min(part.n or 0 for part in parts) <= 2 * len(W):
+        parts = coarsened(parts, len(parts) - 1)
     if len(parts) < 2:
         return
     steps = np.array([np.sqrt(m.n or 0) * (W @ (m.mean - client.control.mean)) for m in parts])

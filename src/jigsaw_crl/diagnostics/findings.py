@@ -27,13 +27,9 @@ ERRORS = {
         "on more than one latent; or {reasons}",
         "See the other findings about this client; the data do not tell these reasons apart.",
     ),
-    "no-signal/moved": (
-        "regimes differ from the control ({how}), but none clearly in the directions of the "
-        "latents: the order cannot be read from that",
-        "Check the units of the features; otherwise intervene more strongly or take more rows.",
-    ),
     "no-signal": (
-        "no regime differs from the control: the data carry no signal about the order",
+        "no regime clearly differs from the control in the directions of the latents{how}: the "
+        "data carry no signal about the order",
         "Check the regime column; otherwise intervene more strongly or take more rows.",
     ),
     "duplicated-regime": (
@@ -94,13 +90,9 @@ WARNINGS = {
         "Nothing is said about {label!r} and {other!r} here: intervene on one of them alone.",
     ),
     "weak-intervention": (
-        "the regime cannot be told from the control, so nothing is said about its label{need}",
+        "the regime does not clearly differ from the control in the directions of the latents{how}"
+        ", so nothing is said about its label{need}",
         "Apply it more strongly, or take more rows.",
-    ),
-    "weak-intervention/moved": (
-        "the regime differs from the control ({how}), but not clearly in the directions of the "
-        "latents, so nothing is said about its label",
-        "Check the units of the features, apply it more strongly, or take more rows.",
     ),
     "weak-intervention/discounted": (
         "the regime differs from the control in its rows as they are, but not beyond what other "
@@ -143,12 +135,6 @@ WARNINGS = {
         "the sensors' noise is uneven, and {why}, so equal noise is taken off: effects may be "
         "stated that are not there",
         "{what}, or divide each feature by the size of its noise.",
-    ),
-    "uneven-units": (
-        "the feature {feature!r} spreads {amount} times as widely as another; where the noise of "
-        "single sensors cannot be told, the noise floor is that of the widest",
-        "Leave it out with --ignore if it is a time or an index; otherwise divide each column by "
-        "its standard deviation in the control.",
     ),
     "fewer-latents": (
         "only {value:.0f} of {threshold:.0f} directions stand out of the sensors' noise",
@@ -294,10 +280,6 @@ INFORMATION = {
     "unseen-pairs": (
         "{what} {are} in no client together, so only other relations can settle {them}: {shown}",
         "Add a client that has both labels; `jigsaw design` proposes one.",
-    ),
-    "always-confounded": (
-        "{what} confounded in every client that has both{sure}: {shown}",
-        "Add a client that also accesses the hidden cause; `jigsaw design` proposes one.",
     ),
 }
 FINDINGS: dict[str, tuple[Severity, str, str]] = {

@@ -28,7 +28,7 @@ from jigsaw_crl.base.algebra import inverse_square_root
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, beyond, ratio_edges, shift_edge
-from jigsaw_crl.base.text import few, number
+from jigsaw_crl.base.text import number
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.white import White
 from jigsaw_crl.diagnostics.findings import finding
@@ -38,7 +38,7 @@ from jigsaw_crl.moments.regime import Moments
 # Two regimes of this strength that move different directions are told apart: their contrast is at
 # least 1/√2 as strong as the weaker one. Regimes of fewer rows than so many times the latents fit
 # many laws, and are not compared.
-TELLING, FEW_ROWS = 2.0, 10
+TELLING, COMPARED_ROWS = 2.0, 10
 # The same moments to this relative difference are the same rows.
 SAME_ROWS = 1e-9
 
@@ -112,18 +112,15 @@ def check_regimes(client: Client) -> tuple[list[Finding], dict[str, float]]:
 
 def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Iterator[Finding]:
     """Findings about labels whose regimes do not differ in the directions of the latents."""
-    moved = {label: how for label in weak if (how := _plain_difference(client, label))}
+    moved = {label: _plain_difference(client, label) for label in weak}
     for label, strength in weak.items():
-        if label in moved:
-            yield finding("weak-intervention/moved", strength, 1.0, regime=label, how=moved[label])
-            continue
         more = 0.0 if client.is_population else (1 / max(strength, 0.1)) ** 2
         # A regime at the edge of chance needs hardly more rows, and how many is not known.
         need = f"; about {more:.1f} times as many rows might show it" if more >= 1.1 else ""
-        yield finding("weak-intervention", strength, 1.0, regime=label, need=need)
+        words = {"how": moved[label], "need": "" if moved[label] else need}
+        yield finding("weak-intervention", strength, 1.0, regime=label, **words)
     if everything:
-        name, how = ("no-signal/moved", few(moved.values(), 1)) if moved else ("no-signal", "")
-        yield finding(name, max(weak.values()), 1.0, how=how)
+        yield finding("no-signal", max(weak.values()), 1.0, how=max(moved.values()))
 
 
 def _plain_difference(client: Client, label: str) -> str:
@@ -142,7 +139,7 @@ def _plain_difference(client: Client, label: str) -> str:
         found += [(float(t[i]), by_mean), (float(z[j]), by_spread)]
     edge = float(ndtri(1 - FALSE_ALARM / (4 * client.n_features * len(client.labels))))
     size, how = max(found)
-    return how if size > CLEARLY * edge else ""
+    return f" (but in {how})" if size > CLEARLY * edge else ""
 
 
 def _alike(client: Client, white: White, strength: FloatArray, level: float) -> Iterator[Finding]:
@@ -156,7 +153,7 @@ def _alike(client: Client, white: White, strength: FloatArray, level: float) -> 
         j = int(off.argmin())
         (label, own), (other, base) = named[i], named[j]
         clear = min(strength[i], strength[j]) > TELLING and white.errors.known[[i, j]].all()
-        clear &= min(own.n or 0, base.n or 0) >= FEW_ROWS * white.dimension
+        clear &= min(own.n or 0, base.n or 0) >= COMPARED_ROWS * white.dimension
         if label == other or not clear or same_rows(own, base):
             continue
         root = inverse_square_root(M[j])

@@ -30,13 +30,13 @@ HEAVY = NOTICEABLE**2 * 2 + 1
 ALONE = 1.5
 # Numbers that loggers write for a reading that is missing, and how near an estimate must come.
 CODES = (-99_999, -9_999, -999, -99, 999, 9_999, 99_999, 999_999, 32_767, 65_535, -32_768)
-NEAR = 0.002
+CODE_OFF = 0.002
 # Standard score from which tails are called light. The sample kurtosis of few rows is skewed to the
 # other side, and fewer rows than this show no tails.
-LIGHT, ENOUGH_ROWS = -CLEAR_ERRORS, 100
+LIGHT_TAILS, TAIL_ROWS = -CLEAR_ERRORS, 100
 # Standard errors from which a skewness is clear, and within which a kurtosis fits. Fewer rows than
 # the last number leave room for other laws than a Gaussian that is cut off.
-SKEWED, FITTING, MANY_ROWS = 6.0, 4.0, 3_000
+SKEWED, FITS, MANY_ROWS = 6.0, 4.0, 3_000
 
 
 def kurtosis(moments: Moments) -> FloatArray:
@@ -76,7 +76,7 @@ def check_heavy_tails(client: Client) -> Iterator[Finding]:
         counts = m.counted is not None and m.counted.mean < m.counted.covariance / NOTICEABLE
         least = 3 + CLEAR_ERRORS * np.sqrt(24 / max(rows, 1)) if counts else HEAVY
         # Of few Gaussian rows, one may have much of the variance, but not all of it.
-        if value <= (least if rows >= ENOUGH_ROWS else 3 * HEAVY):
+        if value <= (least if rows >= TAIL_ROWS else 3 * HEAVY):
             continue
         spoilt = _missing_code(client, regime, m, k) or _outliers(client, regime, m, k)
         # How many Gaussian rows they count for.
@@ -108,7 +108,7 @@ def _missing_code(client: Client, regime: str, m: Moments, k: int) -> Finding | 
     value = float(m.mean[k] + (1.0 - share) * apart)
     code = min(CODES, key=lambda c: abs(value - c))
     # A code is written more than once; one large value is an outlier.
-    if abs(value - code) > NEAR * abs(code) or share * (m.rows or 0) < 1.5:
+    if abs(value - code) > CODE_OFF * abs(code) or share * (m.rows or 0) < 1.5:
         return None
     return finding("missing-code", regime=regime, feature=client.features[k], code=code)
 
@@ -202,7 +202,7 @@ def check_light_tails(client: Client) -> list[Finding]:
         return []
     excess, score = [], []
     for _, m in client.linear.named_regimes:
-        if m.fourth is None or (m.n or 0) < ENOUGH_ROWS:
+        if m.fourth is None or (m.n or 0) < TAIL_ROWS:
             continue
         n, variance = float(m.n or 0), np.diagonal(m.covariance)
         varies = variance > np.finfo(np.float64).eps * variance.max()
@@ -212,10 +212,10 @@ def check_light_tails(client: Client) -> list[Finding]:
         excess.append(float(own))
         score.append(float(own / np.sqrt(24.0 / n * np.mean(correlation**4))))
     total = sum(score) / np.sqrt(max(len(score), 1))
-    if not score or total >= LIGHT:
+    if not score or total >= LIGHT_TAILS:
         return []
     least = 3 + min(excess)
-    return [finding("light-tails", round(total, 2), LIGHT, least=least)]
+    return [finding("light-tails", round(total, 2), LIGHT_TAILS, least=least)]
 
 
 def is_skewed(client: Client) -> bool:
@@ -226,7 +226,7 @@ def is_skewed(client: Client) -> bool:
     """
     scores = []
     for _, m in client.named_regimes:
-        if m.third is None or (m.n or 0) < ENOUGH_ROWS:
+        if m.third is None or (m.n or 0) < TAIL_ROWS:
             continue
         variance = np.maximum(np.diagonal(m.covariance), np.finfo(np.float64).tiny)
         error = np.sqrt(6.0 / float(m.n or 1) * np.maximum(kurtosis(m) / 3.0, 1.0) ** 3)
@@ -253,7 +253,7 @@ def check_clipped(client: Client) -> Iterator[Finding]:
     skew, error = third / sd**3, np.sqrt(6.0 / n)
     a, s, kurt, centre, spread = _censored()
     at, place = np.interp(-np.abs(skew), s, a), (a - centre) / spread
-    fits = np.abs(fourth / sd**4 - np.interp(at, a, kurt)) < FITTING * np.sqrt(24.0 / n)
+    fits = np.abs(fourth / sd**4 - np.interp(at, a, kurt)) < FITS * np.sqrt(24.0 / n)
     fits &= (a[0] < at) & (at < a[-1])
     slope = np.abs(np.interp(at, a, np.gradient(place, s)))
     value = mean - np.sign(skew) * sd * np.interp(at, a, place)

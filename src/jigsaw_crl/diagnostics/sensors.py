@@ -1,4 +1,4 @@
-"""Checks of the sensors: number of latents that they show, noise, units and gains.
+"""Checks of the sensors: number of latents that they show, noise and gains.
 
 In every regime the features lie in the space of the latents, up to the sensors' noise. The smallest
 m − p eigenvalues of a regime's covariance are therefore noise alone, and if the space is the same
@@ -19,22 +19,19 @@ from jigsaw_crl.base.nulls import CLEARLY
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
-from jigsaw_crl.client.reduction import WIDE
+from jigsaw_crl.client.reduction import WIDE_TABLE
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
 from jigsaw_crl.moments.checks import RANK_TOLERANCE
 
 # A tenth of the weakest direction's variance being noise is where the floor's own error begins to
 # show in the answer.
 NOISY = 0.1
-# Beyond a thousandfold spread, a noise of one part in a thousand of the widest feature is as large
-# as all of the narrowest.
-WIDE_SPREAD = 1e3
 # Less than this is what sensors and rounding always leave; not worth a line.
 ALWAYS = 1e-3
 # The turn matters when it is no longer small beside the error of a variance: turn² · rows.
 MATTERS = 0.25
 # Every regime needs an eigendecomposition; so many show what all of them do.
-MOST_REGIMES = 16
+COMPARED_REGIMES = 16
 
 
 def check_bent(client: Client) -> Iterator[Finding]:
@@ -48,17 +45,11 @@ def check_bent(client: Client) -> Iterator[Finding]:
 
 
 def check_sensors(client: Client) -> list[Finding]:
-    """Findings about units, the number of latents and the noise."""
+    """Findings about the number of latents and the noise."""
     client, spectrum, findings = client.linear, client.white.space, list[Finding]()
     if client.reduction is not None:
         what, count = client.reduction.message, float(client.n_features)
-        findings.append(finding("reduced-columns", count, what=what, wide=WIDE))
-    elif spectrum.visible:
-        spread = np.sqrt(np.diagonal(client.control.covariance))
-        widest = client.features[int(np.argmax(spread))]
-        ratio = float(spread.max() / spread[spread > 0].min())
-        if ratio > WIDE_SPREAD:
-            findings.append(finding("uneven-units", ratio, WIDE_SPREAD, feature=widest))
+        findings.append(finding("reduced-columns", count, what=what, wide=WIDE_TABLE))
     findings += _number_of_latents(client)
     if spectrum.visible and spectrum.noise_share >= ALWAYS:
         # The floor is an average over regimes, and may exceed what the control has there.
@@ -145,7 +136,7 @@ def check_gains(client: Client) -> list[Finding]:
     long = [m for _, m in client.named_regimes if (m.n or 0) >= ENOUGH_ROWS * d]
     if len(long) < 2:
         return []
-    long = long[:: -(-len(long) // MOST_REGIMES)]
+    long = long[:: -(-len(long) // COMPARED_REGIMES)]
     rows = np.array([m.n or 0 for m in long], dtype=np.float64)
     scale = 1.0 if spectrum.scale is None else np.outer(spectrum.scale, spectrum.scale)
     each = np.linalg.eigvalsh([scale * m.covariance for m in long])

@@ -30,9 +30,9 @@ DECIMALS = 4
 # go either way, its sampling error is about 1: a file may round all of them to a sixteenth.
 STEP = 1 / 16
 # Steps of EM for the districts of a client.
-STEPS = 30
+EM_STEPS = 30
 # A weak hidden cause allows two statistics more to differ from zero than ancestry does.
-OCCAM = 0.5
+WEAK_OCCAM = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class BayesFactors(ReadOnlyArrays):
 
         def weak(a: IntArray, d: IntArray) -> FloatArray:
             """Log factor of "one district, and d is weak"; a hard intervention would tell."""
-            alike = ancestor[a, d] + np.log(OCCAM) + log_missed[a, d]
+            alike = ancestor[a, d] + np.log(WEAK_OCCAM) + log_missed[a, d]
             most = inside - np.log(ONE_WEAK)
             return np.where(self.settled[a, d], -np.inf, np.minimum(alike, most))
 
@@ -184,7 +184,7 @@ class BayesFactors(ReadOnlyArrays):
         each = np.exp(logs - logs.max(axis=0, initial=-np.inf))
         p = len(known)
         none, related, share, weaks = *(OPEN_SHARE,) * 3, np.full(p, WEAK_LABELS)
-        for _ in range(STEPS):
+        for _ in range(EM_STEPS):
             relations = np.array([none, related, related, share, share, share])[:, None]
             belief = each * relations
             belief[4] *= weaks[j]

@@ -19,7 +19,7 @@ MOST_ROWS = 1024
 FEWEST_VALUES, MOST_LEVELS = 4, 1000.0
 # Multiples of a step are off by less than the first share of it: numbers in files are rounded, too.
 # Values closer than the second share of their range are the same.
-CLOSE, SAME = 0.01, 1e-7
+OFF, SAME_VALUE = 0.01, 1e-7
 
 
 def steps_of(rows: FloatArray) -> FloatArray:
@@ -32,11 +32,11 @@ def steps_of(rows: FloatArray) -> FloatArray:
     for i, column in enumerate(first.T):
         gaps = np.diff(column[~np.isnan(column)])
         total = float(gaps.sum())
-        gaps = gaps[gaps > SAME * total]
+        gaps = gaps[gaps > SAME_VALUE * total]
         step = float(gaps.min()) if len(gaps) + 1 >= FEWEST_VALUES else 0.0
         while step * MOST_LEVELS > total:
             rest = np.abs(gaps - step * np.round(gaps / step))
-            rest = rest[rest > CLOSE * step]
+            rest = rest[rest > OFF * step]
             if len(rest) == 0:
                 steps[i] = total / round(total / step)
                 break
@@ -52,5 +52,5 @@ def common_steps(found: Iterable[FloatArray | None]) -> FloatArray | None:
             return None
         low, high = np.minimum(common, own), np.maximum(common, own)
         times = np.divide(high, low, out=np.full(len(low), 0.5), where=low > 0)
-        common = np.where(np.abs(times - np.round(times)) <= CLOSE * times, low, 0.0)
+        common = np.where(np.abs(times - np.round(times)) <= OFF * times, low, 0.0)
     return common

@@ -28,7 +28,7 @@ Missing = Literal["refuse", "drop", "em"]
 # The half of the rows that lie closest must be sound, and some margin is needed.
 MOST_TRIMMED = 0.4
 # Concentration seldom takes more rounds.
-ROUNDS = 20
+CONCENTRATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def inner_rows(rows: AnyArray, share: float) -> BoolArray:
     half = max(n // 2 + 1, d + 2)
     distances, chosen = np.einsum("ij,ij->i", x, x), np.empty(0, dtype=np.intp)
     for count in (half, n - out):
-        for _ in range(ROUNDS):
+        for _ in range(CONCENTRATIONS):
             before, chosen = chosen, np.sort(np.argsort(distances, kind="stable")[:count])
             if np.array_equal(before, chosen):
                 break

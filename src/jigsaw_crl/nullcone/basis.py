@@ -23,7 +23,7 @@ from jigsaw_crl.nullcone.reading import Reading
 from jigsaw_crl.nullcone.structure import Structure
 
 # Each turn leaves about the square of the products.
-TURNS = 5
+PASSES = 5
 
 
 def constrained_functionals(reading: Reading, structure: Structure) -> FloatArray:
@@ -38,7 +38,7 @@ def constrained_functionals(reading: Reading, structure: Structure) -> FloatArra
         apart = ~structure.same_district[np.ix_(white.owner, white.owner)]
         variance = 1.0 / t.precision[at][:, None]
         share = variance / (variance + variance.T) * (apart & t.usable[:, None] & t.usable)
-        for _ in range(TURNS):
+        for _ in range(PASSES):
             u = u - (share * (u @ u.T)) @ u
             u /= np.linalg.norm(u, axis=1, keepdims=True)
     return np.asarray(u @ white.W)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray
+from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.nulls import FALSE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.nullcone.search import CLOSE, climb, starts
@@ -57,11 +57,6 @@ class Changes:
     n_control: float
     n_mean: FloatArray
     control_mean: FloatArray
-
-    def of(self, some: BoolArray) -> Changes:
-        """Those of some labels."""
-        n, n_mean, control = (x[some] for x in (self.n, self.n_mean, self.control_mean))
-        return Changes(self.D[some], self.d[some], self.signal, n, self.n_control, n_mean, control)
 
     @property
     def w_mean(self) -> FloatArray:

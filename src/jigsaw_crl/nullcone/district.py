@@ -38,7 +38,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import strongly_connected, transitive_closure
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
-from jigsaw_crl.nullcone.exact import CLEAR, SURE
+from jigsaw_crl.nullcone.exact import IS_ZERO, NOT_ZERO
 from jigsaw_crl.nullcone.reading import Reading
 
 # By how much the log factors must lead. A number that is zero by exact moments decides by 16 to 50,
@@ -46,7 +46,7 @@ from jigsaw_crl.nullcone.reading import Reading
 BY_ZERO, BY_EFFECT = 14.0, 1_000.0
 # A zero inside a district counts if a number of this size would show, and bounds hold while the
 # errors of its lines are below the share FIRST_ORDER of Γ's smallest eigenvalue.
-HIDDEN, FIRST_ORDER = 1e-8, 0.01
+SHOWN_SIZE, FIRST_ORDER = 1e-8, 0.01
 # The search over lines grows with the square of the district; it is left out in larger ones, and
 # given up where more choices of lines differ in their zeros.
 LARGEST_DISTRICT, MOST_CHOICES = 32, 64
@@ -135,21 +135,21 @@ class _Numbers:
 
     @property
     def zero(self) -> BoolArray:
-        return np.asarray(np.abs(self.value) <= SURE * self.bound)
+        return np.asarray(np.abs(self.value) <= IS_ZERO * self.bound)
 
     @property
     def missing(self) -> BoolArray:
-        """Zero, where a number of size `HIDDEN` would show."""
-        return self.zero & (self.bound <= HIDDEN)
+        """Zero, where a number of size `SHOWN_SIZE` would show."""
+        return self.zero & (self.bound <= SHOWN_SIZE)
 
     @property
     def clear(self) -> BoolArray:
         """Certainly not zero."""
-        return np.asarray(np.abs(self.value) > CLEAR * self.bound)
+        return np.asarray(np.abs(self.value) > NOT_ZERO * self.bound)
 
     def behind(self, other: _Numbers) -> BoolArray:
         """Has the other certainly more zeros? Choice by choice, by the larger of both bounds."""
-        near = np.abs(self.value) <= CLEAR * np.maximum(self.bound, other.bound)
+        near = np.abs(self.value) <= NOT_ZERO * np.maximum(self.bound, other.bound)
         near |= np.isnan(self.value) & other.zero
         return np.asarray(near.sum(axis=(1, 2)) < other.zero.sum(axis=(1, 2)))
 
@@ -268,7 +268,7 @@ def _facts(choice: _Choices) -> tuple[No, OneOf]:
         if number.clear[0, l, d]:
             one_of.add((frozenset(weight), d))
         elif number.zero[0, l, d]:
-            least = number.bound[0, l, d] / HIDDEN
+            least = number.bound[0, l, d] / SHOWN_SIZE
             no.update((a, d) for a, w in weight.items() if abs(w) >= least)
 
     for j, apart in enumerate(missing):

@@ -10,8 +10,8 @@ both. When D has rank 1 its one eigenvector is the line, and c = 0.
 Whitened moments carry the relative rounding error r (`White`: `1/√n`), and D carries `r (1 + ‖D‖)`.
 It turns a line by at most `1.5 r (1 + λ₁ + λ₂)/√(λ₁λ₂)` (rank 1: `1.5 r (1 + |λ|)/|λ|`), to first
 order; that is the line's *error*. The product of two lines has the sum of their errors. Errors are
-found to be far below this bound: `SURE` times the bound stands for a standard error, and within it
-a number is zero. Beyond `CLEAR` times the bound it is certainly not.
+found to be far below this bound: `IS_ZERO` times the bound stands for a standard error, and within
+it a number is zero. Beyond `NOT_ZERO` times the bound it is certainly not.
 
 Rounding hides a small λ₂, and a regime of rank 2 is then taken for one of rank 1. Its q and c lie
 at the angle `atan √(λ₂/λ₁)` on either side of a, its *tilt*: the root of what is hidden, far more
@@ -31,10 +31,7 @@ from jigsaw_crl.nullcone.readings import IMPOSSIBLE, READINGS, ZERO, Readings
 
 # Bounds are for the worst case, and rounding errors are found to be below a thousandth of them. A
 # number is zero within the first share of its bound; beyond the second multiple it is not.
-SURE, CLEAR = 1e-2, 10.0
-# Where moments are well conditioned, `p · eps · κ` is no bound: every step of the computation
-# rounds.
-LEAST_ROUNDING = 1e-12
+IS_ZERO, NOT_ZERO = 1e-2, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +70,7 @@ def exact_readings(white: White, judged: Judged) -> tuple[Readings, Rounding]:
     signal = np.einsum("rsp,rsp->rs", c, c)
     largest = np.where(two, np.abs(size).sum(axis=1), np.abs(size).max(axis=1))
     narrow = np.where(two, np.sqrt(np.abs(size).prod(axis=1)), largest)
-    relative = np.maximum(1.0 / np.sqrt(white.n), LEAST_ROUNDING)
+    relative = 1.0 / np.sqrt(white.n)
     turn = 1.5 * relative * (1.0 + largest)
     error = np.divide(turn, narrow, out=np.full(r, np.inf), where=rank > 0)
     error = np.maximum(error, relative)
@@ -147,16 +144,16 @@ def exact_products(
         alone = ~has[other, 0]
         C[alone, at], C[alone, :, at] = 0.0, 0.0
         C[alone, at, at] = 1.0
-    C *= ((SURE * bound) ** 2)[:, None, None]
+    C *= ((IS_ZERO * bound) ** 2)[:, None, None]
     exists = has[i][:, :, None] & has[j][:, None, :]
     products = np.where(exists, np.abs(T[..., 0]), np.nan).reshape(-1, READINGS**2)
     tilt = rounding.tilt.copy()
     with np.errstate(invalid="ignore"):
-        meet = products > SURE * bound[:, None]
+        meet = products > IS_ZERO * bound[:, None]
         all_meet = (meet | np.isnan(products)).all(axis=1)
         if len(np.unique(white.owner[readings.usable])) == white.dimension:
             tilt[np.setdiff1d(np.arange(len(tilt)), [i[all_meet], j[all_meet]])] = 0.0
         open_to = tilt[i] + tilt[j] + np.where(all_meet, bound, 0.0)
-        untold = (meet & (products <= CLEAR * open_to[:, None])).any(axis=1)
+        untold = (meet & (products <= NOT_ZERO * open_to[:, None])).any(axis=1)
     covariance = np.broadcast_to(C[:, None], (len(i), READINGS**2, 3, 3))
     return T.reshape(-1, READINGS**2, 3), covariance, np.asarray(~untold)

@@ -40,16 +40,16 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM, LENIENT, beyond, ratio_edges
 from jigsaw_crl.client.white import White
 
-# A misfit below the first number is not worth a line; chance allows so many standard deviations;
-# larger ones are those of a model that does not fit, not of rows that are alike.
-NOTICEABLE, DEVIATIONS, MOST = 1.5, 4.0, 25.0
+# Chance allows so many standard deviations of a misfit; a larger one than WORST is that of a model
+# that does not fit, not of rows that are alike.
+DEVIATIONS, WORST = 4.0, 25.0
 # Sound clients show this share of the expected misfit: the pooled control fits every regime.
 FITTED = 0.8
 # Numbers in the random matrices behind the null.
 NUMBERS = 500_000
 # A round leaves of a correction about the share of the rows that do not see it. One below
-# NEGLIGIBLE of its own sampling error no longer matters.
-MAX_ROUNDS, NEGLIGIBLE = 10, 0.02
+# STEADY of its own sampling error no longer matters.
+MAX_ROUNDS, STEADY = 10, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +98,14 @@ def _perhaps_moved(white: White) -> BoolArray:
 def excess_spread(judged: Judged, p: int) -> float:
     """How many times the error of independent rows most regimes show; 1 if that may be chance."""
     value = float(np.median(judged.misfit))
-    excess = value < MOST and value > spread_edge(p, len(judged.misfit))
+    excess = value < WORST and value > spread_edge(p, len(judged.misfit))
     return value / FITTED if excess else 1.0
 
 
 def spread_edge(p: int, regimes: int) -> float:
     """The median misfit that chance allows in p dimensions."""
     # The median of r numbers varies by 1.25 of their mean's error.
-    return max(NOTICEABLE, 1.0 + DEVIATIONS * 1.25 * _null(p)[1] / float(np.sqrt(regimes)))
+    return max(CLEARLY, 1.0 + DEVIATIONS * 1.25 * _null(p)[1] / float(np.sqrt(regimes)))
 
 
 @lru_cache(maxsize=64)
@@ -137,7 +137,7 @@ def pool(white: White) -> tuple[White, Judged]:
         H = white.n_control * (M0 - identity)
         H += np.einsum("r,rpq->pq", n, P @ (white.M - identity) @ P)
         H /= white.n_control + n.sum()
-        if float(np.linalg.norm(H)) / p < NEGLIGIBLE / np.sqrt(white.n_pooled):
+        if float(np.linalg.norm(H)) / p < STEADY / np.sqrt(white.n_pooled):
             break
         step = inverse_square_root(identity + H)
         M0 = step @ M0 @ step

@@ -37,9 +37,9 @@ from jigsaw_crl.nullcone.peeling import Peeled, peel
 # A clear misfit is at least this many times its expectation: heavy tails of single latents, which
 # the rows count for on average only, reach 1.7.
 RATIO = 2.0
-# A label was moved directly if its shift is clear by CLEARLY standard errors, its dependence on the
-# target is within CHANCE of them, and ASIDE of the dependence that the shift suggests is not.
-CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
+# A label was moved directly if its shift is clear by MOVED_CLEARLY standard errors, its dependence
+# on the target is within CHANCE of them, and ASIDE of what the shift suggests is not.
+MOVED_CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ def read_nonlinear(
     which = np.flatnonzero(hard)[clear]
     if len(which) < 2:
         return None, fit.chance
-    changes = changes.of(clear)
+    changes, _ = changes_of(white, which.tolist())
     peeled = peel(changes, scales)
     left = peeled.fit < limit
     # Peeling must explain half of the misfits or more, and second targets fewer than half.
@@ -183,10 +183,10 @@ def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
     of_control = np.hypot(error / dose, np.sqrt(1.0 / changes.n_control))
     seen = ASIDE * np.abs(t) / dose
     with np.errstate(invalid="ignore"):  # NaN where a was removed before d
-        found = np.abs(t) > CLEARLY * error
+        found = np.abs(t) > MOVED_CLEARLY * error
         for slope, of in ((inside, of_inside), (h @ K @ h.T, of_control)):
             found &= (np.abs(slope) < CHANCE * of) & (CHANCE * of < seen)
-        bends = np.abs(t / signed - inside) > CLEARLY * of_inside
+        bends = np.abs(t / signed - inside) > MOVED_CLEARLY * of_inside
         moves = np.abs(t) > CHANCE * error
     np.fill_diagonal(found, False)
     np.fill_diagonal(moves, True)

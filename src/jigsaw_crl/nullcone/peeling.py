@@ -30,9 +30,9 @@ all directions that were removed before add to it.
 
 *Order.* A label is removed if it fits and moves no other label that fits. Where two labels move one
 another, which of them goes first is not sure: both orders are followed, and what they say is
-averaged by their weights. The log weight has shares of the log likelihood of the misfits, less what
-stands against each removal, and of that of the *direct* effects of all pairs: with the slopes
-`B_ad = s_ad / σ_a` inside the regimes, where the order allows them,
+averaged by their weights. The log weight has shares of the log likelihood of the misfits and of
+that of the *direct* effects of all pairs: with the slopes `B_ad = s_ad / σ_a` inside the regimes,
+where the order allows them,
 
     A = I − B⁻¹ ,       t'_ad = t_ad − Σ_b t_ab A_bd  (b ≠ a) ,       s'_ad = A_ad σ_a ,
 
@@ -75,11 +75,11 @@ TAILED = 9.0
 # Of what peeling says clearly, one statement in 250 is wrong, because a label was removed too early
 # and every order that was followed has it so. Log odds are bounded by this chance.
 MOST = 5.5
-# Shares of the log likelihoods of misfits (and of what stands against removals) and of direct
-# effects that tell orders apart: pairs share readers, so that theirs do not multiply. In 34 clients
-# with relu or squares and a shift of .3 (seeds from 61000), 0 of 420 "yes" were wrong and F1 was
-# .91; with all of the misfits 2 to 4 more were wrong, with half of both F1 was .88. With .3 of
-# misfits and of total effects, 2 of 397 were wrong and F1 was .87.
+# Shares of the log likelihoods of misfits and of direct effects that tell orders apart: pairs share
+# readers, so that theirs do not multiply. In 34 clients with relu or squares and a shift of .3
+# (seeds from 61000), 0 of 420 "yes" were wrong and F1 was .91; with all of the misfits 2 to 4 more
+# were wrong, with half of both F1 was .88. With .3 of misfits and of total effects, 2 of 397 were
+# wrong and F1 was .87.
 OF_MISFITS, OF_EFFECTS = 0.6, 0.3
 # Correlation of s and t where a response is nearly linear.
 TIED = 0.8
@@ -206,7 +206,7 @@ class _Path:
     ----------
     order : tuple of int
     cost, misfit : float
-        Log weight that its stages are behind, and what their misfits take from the log likelihood.
+        What stands against its removals, and what its misfits take from the log likelihood.
     B : array, shape (copies, p, m)
         Functionals that see none of the labels that were removed: orthonormal columns.
     readers : array, shape (copies, r, p)
@@ -306,7 +306,8 @@ class _Client:
         against = path.against.copy()
         against[:, label, left] = np.minimum(at.found[:, k], 0.0)
         total = path.cost + float(at.cost[k]), path.misfit + 0.5 * float(at.misfit[k])
-        rest = B @ _complement(at.u[:, k])
+        # Columns of Q beside the first are orthogonal to u.
+        rest = B @ np.linalg.qr(at.u[:, k, :, None], mode="complete")[0][..., 1:]
         return _Path((*path.order, label), *total, rest, readers, beyond, fit, against)
 
     def onward(self, path: _Path) -> list[_Path]:
@@ -340,7 +341,7 @@ class _Client:
         through = t @ A - A * np.diagonal(t, axis1=1, axis2=2)[..., None]
         x, C = _with_errors(np.stack([t - through, A * spread[..., None]]))
         effects = _log_likelihood(x, C * beyond, dose, spread[0], self.scales)[before.T].sum()
-        score = OF_EFFECTS * float(effects) - OF_MISFITS * (path.misfit + path.cost)
+        score = OF_EFFECTS * float(effects) - OF_MISFITS * path.misfit
         found = np.where(before, path.against, _doubted(found, path.fit))
         value, error = np.where(before, 0.0, t[0]), np.where(before, np.nan, error)
         return score, Peeled(found, h[0], path.fit, value, error, path.order)
@@ -387,9 +388,7 @@ class _Client:
 def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, ...]]:
     """Orders without one clear statement "cause → effect": the effect goes right after its cause.
 
-    Of the labels between the two, either all go before the effect, because a label that was removed
-    too early seems to be moved by many; or those that are causes of the effect stay behind it. The
-    clearest statements come first.
+    The clearest statements come first.
     """
     said = logsumexp(factors, axis=0) - np.log(len(factors))
     clear, at = said > CONFLICT, np.argsort(order)
@@ -397,11 +396,7 @@ def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, 
     first_to_last = np.argsort(-said[cause, effect], kind="stable")[:MOST_TURNED]
     for c, e in zip(cause[first_to_last].tolist(), effect[first_to_last].tolist(), strict=True):
         start, end = int(at[e]), int(at[c])
-        between = order[start + 1 : end]
-        before = tuple(x for x in between if not clear[x, e])
-        behind = tuple(x for x in between if clear[x, e])
-        yield (*order[:start], *between, c, e, *order[end + 1 :])
-        yield (*order[:start], *before, c, e, *behind, *order[end + 1 :])
+        yield (*order[:start], *order[start + 1 : end], c, e, *order[end + 1 :])
 
 
 def _chance(chi: FloatArray, free: float) -> FloatArray:
@@ -428,15 +423,6 @@ def _along(
     of_mean = w_d * np.einsum("jia,ia->ji", y, d) ** 2 / size
     of_cov = 0.5 * w_D * np.einsum("jia,iab,jib->ji", y, D, y) ** 2 / size**2
     return np.asarray(of_mean + of_cov)
-
-
-def _complement(u: FloatArray) -> FloatArray:
-    """Orthonormal columns orthogonal to unit vectors u, shape (..., m, m − 1): Householder's."""
-    w = u.copy()
-    w[..., 0] += np.where(u[..., 0] >= 0, 1.0, -1.0)
-    square = (w * w).sum(axis=-1)[..., None, None]
-    turned = np.eye(u.shape[-1]) - 2.0 * w[..., :, None] * w[..., None, :] / square
-    return np.asarray(turned[..., 1:])
 
 
 def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:

@@ -40,7 +40,7 @@ ZERO = READINGS - 1
 # Log likelihood of a reading that does not exist.
 IMPOSSIBLE = -1e6
 # A line less likely by e^12 than another is no candidate.
-NEGLIGIBLE = 12.0
+NO_CANDIDATE = 12.0
 # The fit of noise to the p − 1 free directions of c is worth (p − 1)/2 on average with a known line
 # and up to twice that without; evidence must exceed it by this factor.
 OCCAM = 1.6
@@ -54,7 +54,7 @@ UNSEEN = 0.5
 # Log odds of "c is free" from which c counts as seen. Up to there a target counts as single: what
 # is said about its ancestors needs a clear second direction. Of 2,504 regimes that changed noise
 # alone, 11 pass 2 and none passes 5.
-CLEAR = 5.0
+SEEN = 5.0
 # Probability that a regime that moved the mean alone is taken for one that changed the covariance.
 MEAN_ALONE = 0.01
 
@@ -157,7 +157,7 @@ def _describe(white: White, w_mean: FloatArray) -> Readings:
     fitted = np.minimum(white.size / (2.0 * p), 1.0)
     w_cov = white.size * fitted
     x, height = search(white, w_mean, w_cov)
-    has = np.isfinite(height) & (height > height[:, :1] - NEGLIGIBLE)
+    has = np.isfinite(height) & (height > height[:, :1] - NO_CANDIDATE)
     has[:, ZERO] = True
     change, basis = white.eigen.values[:, None] - 1.0, white.eigen.vectors.mT
     u, image = x @ basis, (x * change) @ basis
@@ -232,14 +232,14 @@ def decided(white: White, usable: BoolArray) -> Readings:
     """
     found = estimate(white)
     usable = usable & found.usable
-    clear = usable & (found.odds > CLEAR)
+    clear = usable & (found.odds > SEEN)
     identified = bool(clear.any())
     size, single = np.ones(len(usable)), np.zeros(len(usable), dtype=bool)
     if identified:
         root = np.sqrt(found.signal[:, 0])
         low = UNSEEN * float(np.quantile(root[clear], 0.25))
         size = np.where(found.odds > 0, np.fmax(root, low), low)
-        single = (found.odds < CLEAR) & ~found.held & (np.sqrt(found.null[:, 0]) < low)
+        single = (found.odds < SEEN) & ~found.held & (np.sqrt(found.null[:, 0]) < low)
     has = found.has.copy()
     has[:, ZERO] &= single
     best = np.where(has, found.log_likelihood, -np.inf).max(axis=1, keepdims=True)

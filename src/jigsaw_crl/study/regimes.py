@@ -73,7 +73,7 @@ def read_table(table: Table) -> tuple[Client, list[Finding]]:
             n_latent=reading.n_latent,
             control=[i for (x, _), i in looked.cell_numbers.items() if x == reading.control],
             kept=kept,
-        ).select(kept)
+        )
         own = reading.model_copy(update={"reduction": found})
         table = replace(table, features=found.columns, reading=own, ignored=ignored)
     collected = collect(table)

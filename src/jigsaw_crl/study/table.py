@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, IntArray
 from jigsaw_crl.base.text import did_you_mean, few, pluralise
-from jigsaw_crl.client.reduction import BLOCK_ROWS, WIDE
+from jigsaw_crl.client.reduction import BLOCK_ROWS, WIDE_TABLE
 from jigsaw_crl.moments.accumulator import Coded
 from jigsaw_crl.study.manifest import Reading
 
@@ -175,7 +175,7 @@ def choose_columns(
             "there is no numeric column beside the regime",
             "Every feature is a numeric column of the table.",
         )
-    wide = len(features) >= WIDE and reading.missing != "em" and not reading.covariates
+    wide = len(features) >= WIDE_TABLE and reading.missing != "em" and not reading.covariates
     return replace(table, reading=reading, features=tuple(features), ignored=ignored, wide=wide)
 
 
