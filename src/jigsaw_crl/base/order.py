@@ -44,7 +44,7 @@ def transitive_closure(relation: ArrayLike) -> BoolArray:
 def boolean_product(left: BoolArray, right: BoolArray) -> BoolArray:
     """`product[i, j]`: some k has `left[i, k]` and `right[k, j]`."""
     # float32 counts are exact here (at most m < 2**24) and use the BLAS.
-    if left.shape[-1] > LARGE:
+    if left.ndim == 2 and len(left) > LARGE:
         from scipy.sparse import csr_array  # here for start-up time
 
         if np.count_nonzero(left) * RARELY < left.size:
