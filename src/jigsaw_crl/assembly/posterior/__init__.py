@@ -3,7 +3,6 @@
 =========  =========================================================================
 `walk`     the log posterior of an order, and `Chains` that move through it
 `moves`    the moves of a chain, compiled
-`bitsets`  orders as bit sets in machine words, compiled
 `search`   all orders of a few labels, the best guess, and where chains start
 `chains`   `sample_orders`: several chains, run until they agree
 `model`    what makes an order probable; its doubts follow the probabilities

@@ -1,6 +1,7 @@
 """Metropolis moves on strict partial orders, compiled.
 
-Orders are bit sets (see `posterior.bitsets`). The score of an order R is
+An order on p labels is two arrays of 64-bit words, `up` and `down`, shape (p, words): bit d of
+`up[a]` and bit a of `down[d]` are set when a is an ancestor of d. The score of an order R is
 
     Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers (a, d)} cover[a, d] + Σ_{d with ancestors} ancestry[d]
 
@@ -22,16 +23,23 @@ A sweep proposes a bridge for every active pair, then flips, and then moves of l
 cheap and reach every order: a quarter of them try any pair, the others one that costs little. Most
 pairs are improbable, but there are many of them, and they change by flips alone. Labels that stand
 on the wrong side of several others come to the right one by moves alone.
+
+Importing this module loads numba (about half a second), so callers import it inside the functions
+that use it.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba as nb
 import numpy as np
 
-from jigsaw_crl.assembly.posterior.bitsets import bit, compiled, contains, members
 from jigsaw_crl.assembly.posterior.walk import FACT
 
-__all__ = ["metropolis"]
+__all__ = ["compiled", "metropolis"]
 
 # The lowest bit of a word.
 ONE = np.uint64(1)
@@ -42,9 +50,50 @@ LARGEST_BRIDGE, LONGEST_SIDE = 1024, 64
 BESIDE, BELOW, ABOVE, BELOW_ALL, ABOVE_ALL, KINDS = range(6)
 # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
 THRESHOLDS = (np.inf, 8.0, 3.0, 1.0)
+# As numpy does, and without the lock of the interpreter.
+SETTINGS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # Moves are inlined, because passing an array to a compiled function counts a reference, which is
-# slow here. Grouped in a named tuple, the arrays took twice as long.
-inlined = compiled(kept=False, forceinline=True)
+# slow here. Grouped in a named tuple, the arrays took twice as long. Only compiled functions call
+# them, so that Python needs no way to.
+inlined: Any = nb.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **SETTINGS)
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """The function compiled, and cached on disk.
+
+    Without a writable cache folder every process compiles for itself.
+    """
+    try:
+        return nb.njit(cache=True, **SETTINGS)(function)
+    except RuntimeError:
+        return nb.njit(**SETTINGS)(function)
+
+
+@inlined
+def bit(label):  # type: ignore[no-untyped-def]
+    """The bit of a label within its word, which is word `label >> 6`."""
+    return ONE << np.uint64(label & 63)
+
+
+@inlined
+def contains(words, row, label):  # type: ignore[no-untyped-def]
+    """Is `label` in the set `words[row]`?"""
+    return (words[row, label >> 6] >> np.uint64(label & 63)) & ONE != 0
+
+
+@inlined
+def members(words, row, first, out):  # type: ignore[no-untyped-def]
+    """Write `first`, then the set `words[row]`, ascending, to `out` till it is full; how many."""
+    out[0] = first
+    n = 1
+    for w in range(words.shape[1]):
+        rest = words[row, w]
+        while rest != 0 and n < len(out):
+            low = rest & (~rest + ONE)
+            out[n] = (w << 6) + math.frexp(np.float64(low))[1] - 1
+            n += 1
+            rest ^= low
+    return n
 
 
 @inlined
@@ -287,7 +336,7 @@ def _put(up, down, v, place):  # type: ignore[no-untyped-def]
         up[v, k] = place[1, k]
 
 
-@compiled()
+@compiled
 def metropolis(  # type: ignore[no-untyped-def]
     up,
     down,

@@ -6,7 +6,7 @@
 The three weights hold the clients' evidence and the prior (see `model`). `broken` is the number of
 statements "one of these is an ancestor of d" that R contradicts.
 
-Compiled functions are imported where they are used, for start-up time.
+Orders are bit sets in machine words (see `moves`).
 """
 
 from __future__ import annotations
@@ -40,6 +40,19 @@ COSTLY = 3.0
 MOST_FLIPS = 128
 # A sweep moves two labels, and another one for every so many.
 MOVED = 64
+
+
+def pack(matrix: BoolArray) -> Words:
+    """Rows of a boolean matrix as 64-bit words; bit j of word w stands for column 64 w + j."""
+    whole = np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % 64)))
+    packed = np.ascontiguousarray(np.packbits(whole, axis=1, bitorder="little"))
+    return packed.view(np.dtype("<u8")).astype(np.uint64)
+
+
+def unpack(words: Words, m: int) -> BoolArray:
+    """The boolean matrix with `m` columns that was given to `pack`."""
+    raw = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
+    return np.unpackbits(raw, axis=1, count=m, bitorder="little").astype(bool)
 
 
 def is_open(mean: FloatArray) -> BoolArray:
@@ -122,9 +135,6 @@ class Chains:
         rng: np.random.Generator,
     ) -> Chains:
         """Chains that start at the given orders."""
-        # Imported here because it loads the compiler.
-        from jigsaw_crl.assembly.posterior.bitsets import pack
-
         random = list(rng.integers(0, 2**63, size=(len(orders), 1), dtype=np.uint64))
         up, down = [pack(order) for order in orders], [pack(order.T) for order in orders]
         chains = cls(weights, up, down, random, weights.scores(np.array(orders)).tolist())
@@ -159,8 +169,6 @@ class Chains:
 
     def matrices(self) -> list[BoolArray]:
         """The orders, shape (p, p) each."""
-        from jigsaw_crl.assembly.posterior.bitsets import unpack
-
         return [unpack(up, len(self.weights)) for up in self.up]
 
     def walk(
@@ -181,7 +189,7 @@ class Chains:
         orders : array of uint64, shape (n, kept, p, words)
             `kept` orders of each chain, evenly spaced, at most one a sweep.
         """
-        from jigsaw_crl.assembly.posterior.bitsets import pack
+        # Imported here because it loads the compiler.
         from jigsaw_crl.assembly.posterior.moves import metropolis
 
         w, (n, (p, words)) = self.weights, (len(self.up), self.up[0].shape)
