@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jigsaw_crl.assembly.posterior import decode, sample_orders
-from jigsaw_crl.assembly.posterior.search import all_orders
+from jigsaw_crl.assembly.posterior.chains import all_orders
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.base.order import boolean_product
 

@@ -13,7 +13,7 @@ import numpy as np
 from rich.cells import cell_len
 
 from jigsaw_crl.assembly import GlobalOrder
-from jigsaw_crl.assembly.tables import direct_graph
+from jigsaw_crl.assembly.graph import direct_graph
 from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.report.layout import COLUMN, GAP_Y, lay_out, shorten

@@ -19,10 +19,20 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import boolean_product, cover_matrix
+from jigsaw_crl.base.order import boolean_product, cover_matrix, greedy_order
 from jigsaw_crl.base.terminal import counted
 
-__all__ = ["FACT", "KNOWN", "Chains", "OneOf", "Weights", "Words", "is_open"]
+__all__ = [
+    "FACT",
+    "KNOWN",
+    "Chains",
+    "OneOf",
+    "Weights",
+    "Words",
+    "best_order",
+    "decode",
+    "is_open",
+]
 
 Words = npt.NDArray[np.uint64]
 # Candidates, one of which is an ancestor of the last.
@@ -213,3 +223,27 @@ class Chains:
         with ThreadPoolExecutor(max_workers=2) as pool:
             self.score = list(counted(pool.map(run, range(n)), n))
         return trace, counts, orders
+
+
+def best_order(worth: FloatArray, rng: np.random.Generator) -> BoolArray:
+    """A closed order with a high sum of the worths of its pairs, shape (p, p) like the worths.
+
+    The labels are shuffled, so that ties are broken at random and not by position. Local search
+    after greedy insertion changed neither trust nor best guesses (E1 .806 and .807, 96 worlds).
+    """
+    p = len(worth)
+    grid = np.ix_(*(rng.permutation(p),) * 2)
+    out = np.zeros((p, p), dtype=bool)
+    out[grid] = greedy_order(np.ascontiguousarray(worth[grid]))
+    return out
+
+
+def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
+    """The closed order R with the largest Σ_R (2π − 1): the most right pairs, less the wrong ones.
+
+    So a pair with a probability below one half is claimed only if other pairs imply it. The
+    expected F1 would allow less probable pairs, but in sparse systems these are overstated: over
+    180 worlds of six families the F1 was .875, with a threshold of F1/2 .869, and .836 against
+    .796 in sparse ones.
+    """
+    return best_order(2.0 * probability - 1.0, rng)
