@@ -36,7 +36,6 @@ from jigsaw_crl.federated.keys import (
     KeyList,
     generate_key,
     public_text,
-    read_key_list,
     read_private_key,
 )
 from jigsaw_crl.federated.ledger import Ledger
@@ -445,7 +444,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "keys": Kind(
             [f'study = "fuzz"\n[sites]\n{line}\n"lab-2" = ["{public_text(key)}"]\n'.encode()],
             change_toml,
-            document("keys.toml", read_key_list),
+            document("keys.toml", KeyList.from_toml),
             0.04,
         ),
         "answer": Kind(

@@ -28,7 +28,7 @@ from reporting import header, mean_and_error, options, row
 import jigsaw_crl as jc
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.evidence.priors import MODEL_ERROR
-from jigsaw_crl.fragment.disclosure import rounded
+from jigsaw_crl.federated.disclosure import rounded
 from jigsaw_crl.fragment.fragment import Fragment
 
 # The step of fragments first; at the last one most factors are 0.

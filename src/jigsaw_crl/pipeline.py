@@ -25,13 +25,15 @@ from jigsaw_crl.assembly.order import Witnesses
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import Knowledge
-from jigsaw_crl.base.nulls import LENIENT
+from jigsaw_crl.base.nulls import CLEARLY, LENIENT
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.base.threads import in_parallel
 from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
+from jigsaw_crl.client.relations import broken_relations
 from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client
 from jigsaw_crl.diagnostics.coverage import check_copies
+from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.rows import is_skewed
 from jigsaw_crl.fragment.fragment import Fragment, Method, RankOne
 from jigsaw_crl.nullcone.reading import Sight
@@ -142,6 +144,13 @@ def recover_client(
         recovery = Recovery.of(client, confounding=confounding, rank_one=rank_one, sight=sight)
         labels = frozenset(client.labels)
         found = after_recovery(client.name, report.findings, labels, tuple(recovery.unread))
+        if recovery.nonlinear is not None and client.reduction is None:
+            # What is read without linearity is the system: its sensors must be linear.
+            read = client.linear
+            misfit = broken_relations((read.control, *read.regimes), read.n_latent)
+            if misfit > CLEARLY:
+                bent = finding("not-linear/sensors", misfit, CLEARLY, client=client.name)
+                found = (*found, bent)
         report = replace(report, findings=found)
         fragment = recovery.fragment(basis=basis)
     findings = dict.fromkeys(_without_features(f, client) for f in report.findings)

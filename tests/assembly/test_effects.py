@@ -105,8 +105,59 @@ def test_without_hard_interventions_there_are_no_effects(world):
     result = jc.recover([world.client(0), world.client(1)])
     assert result.effects.empty
     assert not result.graph.edges
-    with pytest.raises(jc.InputError, match="no intervention is said to be hard"):
+    with pytest.raises(jc.InputError, match="no client measured one by interventions"):
         result.predict_shift({result.order.labels[0]: 1.0})
+
+
+def test_hard_interventions_that_shift_nothing_are_not_called_soft():
+    world = jc.simulate.world_from_graph(
+        np.diag([0.8], k=-1), [("z1", "z2")], (5,), seed=1, intervention=Intervention("hard")
+    )
+    result = jc.recover(world.clients(5_000), interventions="hard")
+    assert result.effects.empty
+    with pytest.raises(jc.InputError, match="shift their means measure them"):
+        result.predict_shift({result.order.labels[0]: 1.0})
+
+
+def _chain(*sites):
+    """pump → valve → tank beside a heater, of which each site has some labels."""
+    effects = np.zeros((4, 4))
+    effects[1, 0] = effects[2, 1] = 0.8
+    names, kind = ("pump", "valve", "tank", "heater"), Intervention("hard", shift=1.0)
+    world = jc.simulate.world_from_graph(
+        effects, [list(own) for own in sites], None, 3, names=names, intervention=kind
+    )
+    return jc.recover(world.clients(n_samples=10_000), interventions="hard")
+
+
+def test_a_push_changes_nothing_only_where_the_order_excludes_any_effect():
+    result = _chain(("pump", "valve"), ("valve", "tank"), ("tank", "heater"))
+    order = result.order
+    assert order.verdict("pump", "tank") is jc.Verdict.ANCESTOR
+    pushed = result.predict_shift({"tank": 1.0}).set_index("label")
+    # The pump is an ancestor of the tank, so no effect of any size runs back.
+    assert tuple(pushed.loc["pump"]) == (0.0, 0.0, 0.0)
+    # z1 moves z2 and not z3, so z2 does not move z3 either, but only up to the sizes that were
+    # measured: nobody bounds this one.
+    kind = Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(7, 6, 0.45, 7, intervention=kind)
+    result = jc.recover(world.clients(3_000), interventions="hard")
+    told = str(result.order.explain("z2", "z3"))
+    assert "z3: the opposite would contradict steps" in told
+    assert "no size of effect is excluded by itself" in told
+    change, low, high = result.predict_shift({"z2": 1.0}).set_index("label").loc["z3"]
+    assert change == 0
+    assert np.isnan([low, high]).all()
+    you = jc.Knowledge(not_ancestor=[("z2", "z3")])
+    told = jc.Result(result.fragments, assemble(result.fragments.values(), knowledge=you))
+    assert tuple(told.predict_shift({"z2": 1.0}).set_index("label").loc["z3"]) == (0, 0, 0)
+
+
+def test_a_direct_edge_beside_an_open_path_is_not_said_to_be_all_of_it():
+    result = _chain(("pump", "valve"), ("valve", "tank"), ("tank", "heater"))
+    told = str(result.order.explain("valve", "tank"))
+    assert "there is a direct edge; a path through heater is not excluded" in told
+    assert "all of it" not in told
 
 
 def test_a_path_through_a_label_that_a_site_lacks_is_not_direct():

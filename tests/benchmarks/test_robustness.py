@@ -63,14 +63,6 @@ def test_every_departure_of_the_page_is_in_this_file():
 
 
 @pytest.mark.slow
-def test_without_a_departure_findings_are_rare(clean):
-    # Sixteen clients with some ten checks each, every one with a rate of up to 2 % per study.
-    assert clean.raised <= 1
-    assert is_honest(clean)
-    assert np.mean(clean.E1) > 0.85
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("departure", DEPARTURES)
 def test_a_departure_is_named_or_costs_little(departure, measured, clean):
     score = measured(departure)

@@ -194,3 +194,12 @@ def test_a_page_that_is_written_again_says_the_same_but_for_the_sensors(study, f
     assert sensors.search(before)
     assert "Not known here: it stays where the rows are read" in after
     assert sensors.sub("", after).split() == sensors.sub("", before).split()
+
+
+def test_simulate_counts_the_labels_that_clients_have(tmp_path, capsys):
+    world = ["--latent=6", "--clients=4", "--coverage=0.6", "--samples=50", "--seed=1"]
+    assert cli.run(["simulate", *world, "--out", str(tmp_path / "study")]) == 0
+    said = capsys.readouterr().out
+    labels = {x for client in jc.read_study(tmp_path / "study") for x in client.labels}
+    assert len(labels) == 5
+    assert "4 clients, 5 labels written to" in said

@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 import jigsaw_crl as jc
+from jigsaw_crl import adding
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.cli.worlds import write_table
@@ -104,9 +105,7 @@ def test_moments_and_keys_are_their_owners_alone(made):
 
 @pytest.mark.slow
 def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab, monkeypatch):
-    from jigsaw_crl.cli import order
-
-    first, more = order._result_of, []
+    first, more = adding.changed, []
 
     def slow(*given, **options):
         # Another run of the same command, in another process, while this one computes.
@@ -119,7 +118,7 @@ def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab,
         )
         return first(*given, **options)
 
-    monkeypatch.setattr(order, "_result_of", slow)
+    monkeypatch.setattr(adding, "changed", slow)
     piece = json.loads((lab / "lab.fragment.json").read_text())
     (lab / "later.json").write_text(json.dumps(piece | {"client": "later", "findings": []}))
     assert run(["assemble", str(lab / "later.json"), "--into", str(lab / "result")]) == 0

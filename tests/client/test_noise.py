@@ -231,3 +231,23 @@ def test_precisions_of_low_rank_give_their_rank():
     )
     assert again.n_latent == 5
     np.testing.assert_allclose(again.control.covariance, client.control.covariance, atol=1e-8)
+
+
+def test_one_quiet_sensor_is_not_most_of_the_signal():
+    rng = np.random.default_rng(0)
+    G = np.linalg.qr(rng.normal(size=(12, 3)))[0]
+    own = np.diagonal(G @ G.T).copy()
+    own[0] *= 1e-4
+
+    def drawn(target: int | None = None) -> np.ndarray:
+        z = rng.normal(size=(20_000, 3))
+        if target is not None:
+            z[:, target] *= 2.0
+        return z @ G.T + np.sqrt(own) * rng.normal(size=(len(z), 12))
+
+    client = jc.Client.from_samples(
+        "lab", observational=drawn(), interventions={f"z{j}": drawn(j) for j in range(3)}
+    )
+    # Half of the variance of all sensors but one is noise.
+    assert noise_model(client).scale is not None
+    assert noise_model(client).noise_share == pytest.approx(5.5 / 6.5, rel=0.1)

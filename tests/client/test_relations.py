@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.study import write_moments
 
 NAMES = ("pump", "valve", "flow", "tank")
@@ -82,19 +83,16 @@ def test_other_departures_bend_no_sensor(departure):
         assert not client(drawn).bent
 
 
-def test_a_nonlinear_system_bends_no_sensor():
-    for seed in range(5):
-        world = jc.simulate.random_world(5, 1, 1.0, seed, features=2.0, system="squares")
-        assert not world.client(0, 6_000, seed=seed, departures=["sensor-noise=0.02"]).bent
-
-
-def test_hidden_latents_bend_no_sensor():
+@pytest.mark.parametrize(
+    ("hidden", "more"), [(0, {"features": 2.0, "system": "squares"}), (2, {"features": 1.5})]
+)
+def test_a_nonlinear_system_and_hidden_latents_bend_no_sensor(hidden, more):
     for seed in range(8):
-        world = jc.simulate.random_world(6, 1, 1.0, seed, features=1.5)
-        drawn = world.sample(
-            0, 6_000, seed=seed, labels=world.labels[2:], departures=["sensor-noise=0.05"]
-        )
-        assert not client(drawn).bent
+        world = jc.simulate.random_world(6, 1, 1.0, seed, **more)
+        noise = ["sensor-noise=0.02"]
+        assert not client(
+            world.sample(0, 6_000, seed=seed, labels=world.labels[hidden:], departures=noise)
+        ).bent
 
 
 def test_units_and_the_order_of_sensors_do_not_matter():
@@ -163,3 +161,44 @@ def test_the_answer_is_the_truth_where_all_sensors_gave_none():
         # With every sensor, as many latents as the bend makes of them.
         with pytest.raises(jc.InputError):
             jc.recover([client(drawn, n_latent=5)])
+
+
+@pytest.mark.parametrize("intervention", ["paper", HARD])
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda x: np.full(len(x), 5.0),
+        lambda x: np.full(len(x), x[0, 0]),
+        lambda x: 1.8 * x[:, 2] + 32,
+        lambda x: -1e-4 * x[:, 0],
+    ],
+    ids=["stuck", "setpoint", "copy", "flipped"],
+)
+def test_a_stuck_sensor_or_a_copy_in_other_units_changes_nothing(intervention, column):
+    drawn = rows(0, intervention=intervention, departures=("sensor-noise=0.1",))
+    tables = (np.c_[x, column(x)] for x in drawn.tables)
+    spoilt = replace(drawn, tables=tuple(tables))
+    plain, found = client(drawn), client(spoilt)
+    assert dict(found.bent) == dict(client(spoilt, n_latent=4).bent) == {"x10": 0.0}
+    assert found.n_latent == plain.n_latent == 4
+    np.testing.assert_allclose(found.white.M, plain.white.M)
+    told = {f.check: f for f in check_client(found).findings}
+    assert told["idle-sensors"].severity == "info"
+    assert "'x10': constant within every regime, or another feature" in told["idle-sensors"].message
+    assert "more-latents" not in told
+
+
+def test_without_noise_no_sensor_is_idle_because_all_say_the_same():
+    drawn = rows(0, departures=())
+    assert not client(drawn).bent
+    one = [x[:, :1] * [1.0, 2.0, -3.0] for x in drawn.tables]
+    assert not jc.Client.from_samples("a", observational=one[0], interventions={"b": one[1]}).bent
+
+
+def test_the_loadings_of_a_stuck_sensor_are_zero(recwarn):
+    drawn = rows(0)
+    stuck = replace(drawn, tables=tuple(np.c_[x, np.full(len(x), 5.0)] for x in drawn.tables))
+    found = jc.recover([client(stuck)])
+    assert not recwarn.list
+    loadings = found.fragments["plant"].loadings
+    assert (loadings[loadings.sensor == "x10"].share == 0).all()

@@ -7,6 +7,7 @@ import pytest
 
 import jigsaw_crl as jc
 
+from ..client.test_relations import bent
 from .reports import checks, client
 
 CHECK = "drifting-gains"
@@ -95,11 +96,7 @@ def bent_sensor(bend, seed=6_100_000):
     """A client of which one sensor, x3, saturates about its mean."""
     world = jc.simulate.random_world(6, 1, 1.0, seed, features=2.0)
     rows = world.sample(0, 10_000, seed=seed, departures=["sensor-noise=0.002"])
-    centre, spread = rows.tables[0][:, 2].mean(), rows.tables[0][:, 2].std()
-    tables = [x.copy() for x in rows.tables]
-    for x in tables:
-        x[:, 2] = centre + spread * np.tanh(bend * (x[:, 2] - centre) / spread) / bend
-    return jc.Client.from_samples("lab", **replace(rows, tables=tuple(tables)).arguments())
+    return bent(rows, 2, how=lambda z: np.tanh(bend * z) / bend).to_client()
 
 
 @pytest.mark.parametrize("bend", [0.3, 1.0])

@@ -151,16 +151,6 @@ def test_an_invisible_effect_can_never_be_excluded():
     assert evidence.log_factor()[0, 1] == pytest.approx(-1_000.0, abs=1.0)
 
 
-def test_a_lean_excuses_the_client_that_saw_one_direction_and_not_the_others():
-    against = np.full((1, 2, 2), -30.0)
-    apart, lean = np.full((2, 2), -50.0), np.full((2, 2), 4.0)
-    blurred = BayesFactors((0.5,), against, apart, lean, (False, True)).averaged()
-    sharp = BayesFactors((0.5,), against, apart).averaged()
-    shares = (1.0, 0.0)
-    assert blurred.log_factor(shares, 0.5)[0, 1] > -1.0
-    assert (blurred + sharp).log_factor(shares, 0.5)[0, 1] < -25.0
-
-
 def test_labels_below_a_hidden_cause_alone_are_no_ancestors_of_each_other():
     # h is hidden from every client and moves a and b, which have hard interventions.
     cut = jc.simulate.Intervention("hard", shift=1.0)

@@ -7,7 +7,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.federated.keys import generate_key, read_key_list, read_private_key
+from jigsaw_crl.federated.keys import KeyList, generate_key, read_private_key
 from jigsaw_crl.federated.kits import init_federation
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.federated.signing import sign_fragment
@@ -79,7 +79,7 @@ def unwritten(action):
 
 @pytest.fixture(scope="session")
 def public_keys(key_folder):
-    return read_key_list(key_folder / "site-keys.toml")
+    return KeyList.from_toml(key_folder / "site-keys.toml")
 
 
 @pytest.fixture(scope="session")

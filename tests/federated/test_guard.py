@@ -30,10 +30,14 @@ pytestmark = pytest.mark.usefixtures("nvflare")
 ADMIN = "coordinator@jigsaw.local"
 
 
+def nv():
+    """The module of the components, with NVFlare's names, which takes a second to load."""
+    return import_module("jigsaw_crl.federated.components")
+
+
 @pytest.fixture(scope="module")
 def components():
-    """The module, which imports NVFlare."""
-    return import_module("jigsaw_crl.federated.components")
+    return nv()
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +73,7 @@ def change_settings(guard, **changes):
 
 
 def message(headers=(), body=None, **props):
-    from nvflare.fuel.f3.message import Message
-
-    made = Message(dict(headers), body)
+    made = nv().Message(dict(headers), body)
     for key, value in props.items():
         made.set_prop(key, value)
     return made
@@ -79,43 +81,37 @@ def message(headers=(), body=None, **props):
 
 def log_in(guard, name, shown, token=None):
     """The code of the coordinator's reply to somebody who shows a certificate."""
-    from nvflare.fuel.f3.cellnet.defs import IdentityChallengeKey, MessageHeaderKey, ReturnCode
-    from nvflare.private.defs import CellMessageHeaderKeys
-
+    h, certificate = nv(), shown[name][0]
     request = message(
-        {CellMessageHeaderKeys.CLIENT_NAME: name}, {IdentityChallengeKey.CERT: shown[name][0]}
+        {h.CellMessageHeaderKeys.CLIENT_NAME: name}, {h.IdentityChallengeKey.CERT: certificate}
     )
-    granted = {CellMessageHeaderKeys.TOKEN: token or f"token of {name}"}
-    done = message({MessageHeaderKey.RETURN_CODE: ReturnCode.OK}, granted)
-    return guard.register(request, lambda _: done).get_header(MessageHeaderKey.RETURN_CODE)
+    granted = {h.CellMessageHeaderKeys.TOKEN: token or f"token of {name}"}
+    done = message({h.MessageHeaderKey.RETURN_CODE: h.ReturnCode.OK}, granted)
+    return guard.register(request, lambda _: done).get_header(h.MessageHeaderKey.RETURN_CODE)
 
 
 def request_from(who, **changes):
     """A heartbeat of this participant; the changes say what is forged in it."""
-    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey
-    from nvflare.private.defs import CellMessageHeaderKeys
-
+    h = nv()
     said = {"origin": who, "name": who, "token": f"token of {who}", "to": "server", "type": "req"}
     said |= {"connection": who, "certificate": who, "place": ("task", "heart_beat"), **changes}
     headers = {
-        MessageHeaderKey.MSG_TYPE: said["type"],
-        MessageHeaderKey.ORIGIN: said["origin"],
-        MessageHeaderKey.DESTINATION: said["to"],
-        MessageHeaderKey.CHANNEL: said["place"][0],
-        MessageHeaderKey.TOPIC: said["place"][1],
-        CellMessageHeaderKeys.CLIENT_NAME: said["name"],
-        CellMessageHeaderKeys.TOKEN: said["token"],
+        h.MessageHeaderKey.MSG_TYPE: said["type"],
+        h.MessageHeaderKey.ORIGIN: said["origin"],
+        h.MessageHeaderKey.DESTINATION: said["to"],
+        h.MessageHeaderKey.CHANNEL: said["place"][0],
+        h.MessageHeaderKey.TOPIC: said["place"][1],
+        h.CellMessageHeaderKeys.CLIENT_NAME: said["name"],
+        h.CellMessageHeaderKeys.TOKEN: said["token"],
     }
     if len(said["place"]) == 4:
-        from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
-
-        headers[StreamHeaderKey.CHANNEL], headers[StreamHeaderKey.TOPIC] = said["place"][2:]
-        headers[StreamHeaderKey.STREAM_REQ_ID] = said.get("request")
-        headers[StreamHeaderKey.STREAM_ID] = said.get("stream", 7)
-        headers[StreamHeaderKey.PAYLOAD_ENCODING] = said.get("encoding", "bytes")
+        _, _, headers[h.StreamHeaderKey.CHANNEL], headers[h.StreamHeaderKey.TOPIC] = said["place"]
+        headers[h.StreamHeaderKey.STREAM_REQ_ID] = said.get("request")
+        headers[h.StreamHeaderKey.STREAM_ID] = said.get("stream", 7)
+        headers[h.StreamHeaderKey.PAYLOAD_ENCODING] = said.get("encoding", "bytes")
     one = message(headers)
-    one.set_prop(MessagePropKey.ENDPOINT, SimpleNamespace(name=said["connection"]))
-    one.set_prop(MessagePropKey.COMMON_NAME, said["certificate"])
+    one.set_prop(h.MessagePropKey.ENDPOINT, SimpleNamespace(name=said["connection"]))
+    one.set_prop(h.MessagePropKey.COMMON_NAME, said["certificate"])
     return one
 
 
@@ -241,8 +237,6 @@ def test_with_broken_settings_nobody_is_listened_to(guard, shown):
 
 def started_again(guard, components):
     """The guard of a coordinator that was started again, with the same settings."""
-    from nvflare.apis.event_type import EventType
-
     again = components.Guard()
     registered = {}
     cell = SimpleNamespace(
@@ -255,7 +249,7 @@ def started_again(guard, components):
         get_engine=lambda: SimpleNamespace(get_cell=lambda: cell, server=server),
         get_prop=lambda _: workspace,
     )
-    again.handle_event(EventType.SYSTEM_START, context)
+    again.handle_event(nv().EventType.SYSTEM_START, context)
     assert set(registered) == {"register", "start", "state"}
     return again
 
@@ -285,13 +279,10 @@ def test_after_a_restart_sites_need_not_log_in_and_old_log_ins_do_not_count(
 # -- who may start rounds -------------------------------------------------------------------------
 def asks(guard, what, sender, **options):
     """The error with which the coordinator refuses a round; "" if it begins, or tells its state."""
-    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
-    from nvflare.private.defs import CellMessageHeaderKeys
-
     text = RoundOptions(**{"round_name": "first", **options}).model_dump_json()
-    request = message({CellMessageHeaderKeys.CLIENT_NAME: sender}, text.encode())
+    request = message({nv().CellMessageHeaderKeys.CLIENT_NAME: sender}, text.encode())
     reply = guard.reply(request, getattr(guard, what))
-    return reply.get_header(MessageHeaderKey.ERROR) or ""
+    return reply.get_header(nv().MessageHeaderKey.ERROR) or ""
 
 
 def test_only_the_admin_starts_rounds_one_at_a_time_and_none_twice(guard, monkeypatch):
@@ -318,13 +309,10 @@ def test_only_the_admin_starts_rounds_one_at_a_time_and_none_twice(guard, monkey
 
 
 def test_a_request_that_is_no_request_is_refused(guard):
-    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
-    from nvflare.private.defs import CellMessageHeaderKeys
-
     for body in (None, b"", b"\xff", b'{"round_name": "../up"}', b'{"round_name": "a", "x": 1}', 7):
-        request = message({CellMessageHeaderKeys.CLIENT_NAME: ADMIN}, body)
+        request = message({nv().CellMessageHeaderKeys.CLIENT_NAME: ADMIN}, body)
         for do in (guard.start, guard.state):
-            assert guard.reply(request, do).get_header(MessageHeaderKey.ERROR)
+            assert guard.reply(request, do).get_header(nv().MessageHeaderKey.ERROR)
     assert guard.running is None
 
 
@@ -369,9 +357,7 @@ def answered(guard, replies, process=None, **options):
 
 
 def reply(site, body=b"fragment", code="ok"):
-    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
-
-    headers = {MessageHeaderKey.RETURN_CODE: code, MessageHeaderKey.ORIGIN: site}
+    headers = {nv().MessageHeaderKey.RETURN_CODE: code, nv().MessageHeaderKey.ORIGIN: site}
     return message(headers, body)
 
 
@@ -442,8 +428,6 @@ def test_nobody_is_waited_for_when_the_process_of_the_round_was_killed(guard):
 
 def test_a_site_answers_the_coordinator_alone(components, sites, tmp_path):
     """Another site could send it a request through the coordinator."""
-    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
-
     (tmp_path / "local").mkdir()
     own = {"fragment": str(sites["client-1"].fragment)}
     (tmp_path / "local" / SITE_FILE).write_text(json.dumps(own))
@@ -456,7 +440,7 @@ def test_a_site_answers_the_coordinator_alone(components, sites, tmp_path):
         ("server", None, "process_exception"),
         ("server", 10**12, "process_exception"),
     ):
-        request = message({MessageHeaderKey.ORIGIN: origin}, body)
+        request = message({nv().MessageHeaderKey.ORIGIN: origin}, body)
         said = components.Site().answer(request, "client-1", tmp_path / "local")
-        assert said.get_header(MessageHeaderKey.RETURN_CODE) == code
+        assert said.get_header(nv().MessageHeaderKey.RETURN_CODE) == code
         assert (said.payload is None) == (code != "ok")

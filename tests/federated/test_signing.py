@@ -8,7 +8,7 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.federated.keys import read_key_list, read_private_key
+from jigsaw_crl.federated.keys import KeyList, read_private_key
 from jigsaw_crl.federated.signing import Envelope, open_signed, sign_fragment
 
 from ..fragment.examples import assert_one_line, fragment
@@ -130,7 +130,7 @@ def test_only_the_owner_can_read_a_private_key_and_it_is_not_overwritten(tmp_pat
 def test_an_invalid_list_of_keys_is_refused_with_the_name_of_the_site(text, says, tmp_path):
     (tmp_path / "k.toml").write_text(text)
     with pytest.raises(InputError, match=says) as caught:
-        read_key_list(tmp_path / "k.toml")
+        KeyList.from_toml(tmp_path / "k.toml")
     assert "keygen" in str(caught.value)
     assert_one_line(caught.value)
 

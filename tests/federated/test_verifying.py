@@ -69,6 +69,7 @@ def test_an_untouched_result_passes_every_check(made, capsys):
     assert code == 0
     assert set(checks.values()) == {"ok"}
     assert len(document["digest"]) == 64
+    assert set(jc.load_result(made / "result").fragments) == set(SITES)
 
 
 def test_two_readers_of_one_result_see_one_digest_and_of_two_results_two(made, tmp_path, capsys):
@@ -94,7 +95,6 @@ SIGNED, FILES = "signature of the coordinator", "files"
 @pytest.mark.parametrize(
     ("change", "fails"),
     [
-        (flip_verdict, {"verdicts"}),
         (
             swap_fragment,
             {"signatures of the sites", "log of used fragments", "fragment client-1.signed.json"},
@@ -173,13 +173,6 @@ def test_a_falsified_file_is_refused_signed_again_or_not(name, again, made, caps
     code, checks, _ = verify(made, capsys)
     assert code == 2
     assert (checks[SIGNED], checks[FILES]) == ("ok" if again else "failed", "failed")
-
-
-def test_the_signature_of_another_round_is_refused(made, capsys):
-    path = made / "result" / "signature.json"
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps({**document, "round": "second"}))
-    assert verify(made, capsys)[1][SIGNED] == "failed"
 
 
 @pytest.mark.parametrize("what", ["report.html", "older"])

@@ -1,4 +1,4 @@
-"""Malformed NumPy archives, moments files and AnnData files."""
+"""Malformed NumPy archives and moments files."""
 
 import json
 import pickle
@@ -30,6 +30,7 @@ def _wide(**changes: Any) -> Arrays:
 
 
 ARCHIVES: dict[str, tuple[Callable[[], Arrays], tuple[str, ...]]] = {
+    "nothing": (dict, ("empty",)),
     "text where numbers belong": (lambda: _wide(a=np.array([["u", "v"]])), ("'a'", "type")),
     "complex numbers": (lambda: _wide(a=_rows() + 1j), ("complex", "'a'")),
     "truth values": (lambda: _wide(a=_rows() > 0), ("bool",)),
@@ -158,15 +159,3 @@ def test_a_malformed_moments_file_is_refused(case, moments, tmp_path, refused):
         arrays = spoil({k: archive[k] for k in archive.files})
     np.savez(moments, **arrays)
     refused(["check", moments], *says)
-
-
-# -- AnnData ------------------------------------------------------------------------------------
-def test_another_file_called_h5ad_is_refused(tmp_path, refused):
-    path = tmp_path / "lab-1.h5ad"
-    path.write_text("regime,x\n")
-    refused(["check", path], "lab-1.h5ad", "AnnData")
-
-
-def test_an_empty_archive_is_refused(tmp_path, refused):
-    np.savez(tmp_path / "lab-1.npz")
-    refused(["check", tmp_path / "lab-1.npz"], "empty")

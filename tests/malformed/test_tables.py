@@ -133,6 +133,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object], tuple[str, ...]]] = {
     ),
     "damaged pages": ("lab-1.parquet", _damaged, ()),
     "text called Parquet": ("lab-1.parquet", lambda p: csv(good(), p), ()),
+    "text called AnnData": ("lab-1.h5ad", lambda p: csv(good(), p), ("AnnData",)),
     "decimal regimes": (
         "lab-1.parquet",
         lambda p: parquet(good().assign(regime=0.5), p),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.client.relations import broken_relations
 from jigsaw_crl.nullcone.changes import Changes, fits
 from jigsaw_crl.nullcone.peeling import peel
 from jigsaw_crl.truth.simulate import Intervention, random_world, world_from_graph
@@ -120,17 +121,26 @@ def test_factors_do_not_depend_on_the_order_or_the_basis_of_the_labels():
     assert np.allclose(again, found.log_factors[:, move][:, :, move], atol=1e-4)
 
 
-def clear_ones(given):
+def clear_ones(peeled):
     """The ancestors for which the evidence is above 3."""
-    found = np.logaddexp.reduce(peel(given, SCALES).log_factors, axis=0) - np.log(len(SCALES))
+    found = np.logaddexp.reduce(peeled.log_factors, axis=0) - np.log(len(SCALES))
     return (found > 3.0) & ~np.eye(len(found), dtype=bool)
+
+
+def a_chain(system, seed, p, labels, shift):
+    """One client with some of the latents of a chain of strong edges."""
+    rng = np.random.default_rng(seed)
+    A = np.diag(rng.choice([-1, 1], p - 1) * rng.uniform(0.5, 1.5, p - 1), 1)
+    own = sorted(rng.choice(p, labels, replace=False).tolist())
+    protocol = Intervention("set", shift=shift)
+    return world_from_graph(A, [own], None, seed, intervention=protocol, system=system)
 
 
 @pytest.mark.parametrize("seed", [55, 58, 71])
 def test_a_statement_is_not_sure_if_the_opposite_order_explains_as_much(seed):
     # One label is removed too early, and its stage does not show it.
     given, truth, _ = changes(a_world("relu", seed, 8, 4, shift=0.3), 10_000, seed=seed)
-    clear = clear_ones(given)
+    clear = clear_ones(peel(given, SCALES))
     assert clear.sum() >= 3
     assert not (clear & ~truth).any()
 
@@ -139,18 +149,12 @@ def test_a_statement_is_not_sure_if_the_opposite_order_explains_as_much(seed):
 def test_a_chain_is_not_read_backwards_because_it_then_has_fewer_ancestors(seed):
     # With a small shift each regime nearly fits where its label still has an effect. Backwards,
     # labels in the middle of the chain would not move those below it.
-    rng = np.random.default_rng(seed)
-    A = np.diag(rng.choice([-1, 1], 11) * rng.uniform(0.5, 1.5, 11), 1)
-    own = sorted(rng.choice(12, 8, replace=False).tolist())
-    protocol = Intervention("set", shift=0.3)
-    world = world_from_graph(A, [own], None, seed, intervention=protocol, system="relu")
-    given, truth, _ = changes(world, 10_000, seed=seed)
+    given, truth, _ = changes(a_chain("relu", seed, 12, 8, 0.3), 10_000, seed=seed)
     peeled = peel(given, SCALES)
     position = np.argsort(peeled.order)
     a, d = np.nonzero(truth)
     assert (position[a] > position[d]).all()
-    found = np.logaddexp.reduce(peeled.log_factors, axis=0) - np.log(len(SCALES))
-    clear = (found > 3.0) & ~np.eye(len(found), dtype=bool)
+    clear = clear_ones(peeled)
     assert clear.sum() >= 18
     assert not (clear & ~truth).any()
 
@@ -158,13 +162,8 @@ def test_a_chain_is_not_read_backwards_because_it_then_has_fewer_ancestors(seed)
 @pytest.mark.parametrize("seed", [32, 37, 59])
 def test_a_label_that_was_removed_too_early_is_tried_behind_all_that_seem_to_move_it(seed):
     # A chain of sines: the response of one label is nearly linear, so that its regime fits early.
-    rng = np.random.default_rng(seed)
-    A = np.diag(rng.choice([-1, 1], 14) * rng.uniform(0.5, 1.5, 14), 1)
-    own = sorted(rng.choice(15, 10, replace=False).tolist())
-    protocol = Intervention("set", shift=1.0)
-    world = world_from_graph(A, [own], None, seed, intervention=protocol, system="sine")
-    given, truth, _ = changes(world, 10_000, noise="laplace")
-    clear = clear_ones(given)
+    given, truth, _ = changes(a_chain("sine", seed, 15, 10, 1.0), 10_000, noise="laplace")
+    clear = clear_ones(peel(given, SCALES))
     assert clear.sum() >= 30
     assert not (clear & ~truth).any()
 
@@ -259,3 +258,34 @@ def test_bends_that_only_means_show_are_not_taken_for_offsets_of_batches(system)
     checks = {f.check for f in result.diagnostics}
     assert "nonlinear-response" in checks
     assert not checks & {"not-hard", "batch-offset"}
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [lambda x: 3 * np.tanh(x / 3), lambda x: np.exp(x / 4), lambda x: x + 0.1 * x**2],
+    ids=["saturating", "exponential", "squares"],
+)
+def test_where_all_sensors_bend_the_system_is_not_read_without_linearity(bend):
+    refused, cut = 0, Intervention("hard", shift=1.0)
+    for seed in range(4):
+        world = world_from_graph(np.diag([0.8] * 3, k=-1), [range(4)], (8,), seed, intervention=cut)
+        drawn = world.sample(0, 6_000, seed=seed, departures=["sensor-noise=0.02"])
+        spread = drawn.tables[0].std(axis=0) / 1.5
+        bent = replace(drawn, tables=tuple(bend(x / spread) for x in drawn.tables))
+        client = jc.Client.from_samples("lab", **bent.arguments()).with_interventions("hard")
+        try:
+            stated = set(jc.recover([client]).order.pairs())
+            assert stated <= set(world.order.pairs())
+        except jc.InputError as refusal:
+            refused += "relations between the features do not hold either" in str(refusal)
+    assert refused >= 3
+
+
+@pytest.mark.parametrize("system", ["tanh", "squares", "products"])
+def test_sensors_of_a_system_that_bends_keep_their_relations(system):
+    for seed in range(4):
+        cut = Intervention("hard", shift=1.0)
+        world = random_world(6, 1, 1.0, seed, features=1.6, system=system, intervention=cut)
+        client = world.client(0, 6_000, seed=seed, departures=["sensor-noise=0.05"])
+        moments = (client.control, *client.regimes)
+        assert 0 < broken_relations(moments, client.n_latent) <= 1

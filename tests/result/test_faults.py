@@ -15,9 +15,6 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.cli.worlds import write_study
-from jigsaw_crl.result.folder import write_folder
-from jigsaw_crl.study import write_moments
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
@@ -116,41 +113,6 @@ def _files(root: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(root.iterdir()) if p.is_file()}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kill", [False, True], ids=["full", "killed"])
-@pytest.mark.parametrize("before", [None, "exact"])
-def test_a_fault_at_any_step_leaves_a_whole_result(before, kill, results, tmp_path):
-    """The old one (or none) up to some step, and from there on the new one."""
-    whole = _files(results["evidence"].save(tmp_path / "whole"))
-    modes = []
-    for step in range(200):
-        root = tmp_path / f"out-{step}"
-        if before:
-            write_folder(results[before], root)
-        prepare = fault_at(step, root, kill=kill)
-        code = run_child(lambda root=root: results["evidence"].save(root), prepare)
-        written = any((root / place / "result.json").exists() for place in ("", ".jigsaw-complete"))
-        mode = jc.load_result(root).order.mode if written else None
-        if code == DONE:
-            break
-        assert code == KILLED if kill else code in (REFUSED, SURVIVED)
-        # Making a folder that exists already is survived.
-        modes += [] if code == SURVIVED else [mode]
-        if not kill and mode == before:
-            assert not hidden(root)
-            assert before or not root.exists()
-        # The next run cleans up whatever was left.
-        results["paper"].save(root)
-        assert jc.load_result(root).order.mode == "paper"
-        assert hidden(root) == []
-    assert code == DONE
-    assert _files(root) == whole
-    new = modes.index("evidence")
-    assert modes == [before] * new + ["evidence"] * (len(modes) - new)
-    assert new >= 15
-    assert len(modes) - new >= 5
-
-
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
 def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one(share, results, tmp_path):
     root = results["exact"].save(tmp_path / "out")
@@ -160,18 +122,3 @@ def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one(share, result
     assert run_child(lambda: results["evidence"].save(root), full_after(size)) == REFUSED
     assert _files(root) == before
     assert hidden(root) == []
-
-
-@pytest.mark.parametrize("kind", ["moments", "study"])
-def test_a_file_that_does_not_fit_on_the_disk_is_not_left_in_part(kind, tmp_path):
-    """Every command is tested with a fault at each of its writes in `cli/test_faults.py`."""
-    world, path = jc.simulate.setting("A", 0), tmp_path / "out"
-
-    def write():
-        if kind == "moments":
-            write_moments(world.client(0), path)
-        else:
-            write_study(world, path, 20, "gaussian", "csv", seed=0)
-
-    assert run_child(write, full_after(40)) == REFUSED
-    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []

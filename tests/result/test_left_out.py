@@ -1,6 +1,7 @@
 """What was left out is told: in the result, on the terminal, on the page, and before recovery."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report import render_report
 from jigsaw_crl.result.summary import summarise
 
+from ..assembly.clients import lab
 from ..study.tables import frame_of
 
 Regimes = dict[str, np.ndarray]
@@ -127,9 +129,33 @@ def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
 
 
 def test_a_summary_says_first_that_nothing_is_decided():
-    found = summarise({"one": jc.Outcome(), "two": jc.Outcome("not-identified", "", "")}, (), (), 6)
+    one, two = (lab(name, ["a", "b", "c"]) for name in ("one", "two"))
+    silent = replace(two, outcome=jc.Outcome("not-identified", "", ""))
+    found = summarise({"one": one, "two": silent}, (), (), 6)
     assert found.startswith("Nothing is decided: none of 6 ordered pairs has enough evidence")
     assert "1 of 2 clients can say something about ancestors" in found
-    mute = summarise({"one": jc.Outcome("not-identified", "", "")}, (), (), 6)
+    # More rows of soft interventions settle nothing where they change noise alone.
+    assert "Hard interventions that shift the mean settle most" in found
+    assert "Take more rows, or" not in found
+    mute = summarise({"two": silent}, (), (), 6)
     assert mute.startswith("0 of 1 client can say something about ancestors")
     assert jc.recover(jc.simulate.setting("A", 0).clients()).summary.startswith("All 5 clients")
+
+
+def test_more_rows_are_the_advice_where_all_interventions_are_hard_and_shift_the_mean():
+    kind = jc.simulate.Intervention("hard", shift=1.0)
+    world = jc.simulate.random_world(4, 1, 1.0, 3, intervention=kind)
+    result = jc.recover(world.clients(150), interventions="hard")
+    summary = summarise(result.fragments, (), (), 12)
+    assert summary.endswith(
+        "Take more rows, or intervene more strongly: `jigsaw design` says where."
+    )
+
+
+def test_a_client_with_one_label_says_nothing_about_ancestors():
+    pieces = {name: lab(name, own) for name, own in (("one", ["a"]), ("two", ["a", "b"]))}
+    told = summarise(pieces)
+    assert told.startswith("1 of 2 clients can say something about ancestors. Only one label")
+    assert summarise({"two": pieces["two"]}).startswith("1 of 1 client can")
+    both = {name: lab(name, ["a", "b"]) for name in ("one", "two")}
+    assert summarise(both) == "Both clients can say something about ancestors."

@@ -29,14 +29,6 @@ def test_booleans_in_a_table_are_ignored_with_a_warning(kind, convert):
     assert client.features == ("left", "right")
 
 
-def test_a_quoted_name_may_hold_a_line_break(tmp_path):
-    frame = _with_extra(np.arange(60) % 7).rename(columns={"left": "left\n(l/min)"})
-    frame.to_csv(tmp_path / "lab.csv", index=False)
-    client = jc.read_client(tmp_path / "lab.csv")
-    assert_same(client, jc.Client.from_table(frame, name="lab"))
-    assert client.features == ("left\n(l/min)", "right", "extra")
-
-
 @pytest.mark.parametrize("kind", ["complex128", "object"])
 def test_complex_numbers_in_a_table_are_refused(kind):
     frame = _with_extra(pd.Series(BOOLEANS + 1j).astype(kind))

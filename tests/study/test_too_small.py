@@ -7,7 +7,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.usable import usable
 
-from .tables import frame_of, regimes_of, write_table
+from .tables import regimes_of, write_table
 
 NAMES = ["pump", "valve", "flow"]
 
@@ -69,15 +69,3 @@ def test_labels_that_stay_keep_their_kind_when_another_is_left_out():
     (kept,) = usable([client], check_client(client).findings)
     assert set(kept.labels) == {"pump", "valve"}
     assert kept.hard == {"pump"}
-
-
-def test_rows_of_two_perturbations_are_left_out_with_that_reason(tmp_path):
-    regimes = regimes_of()
-    frame = frame_of(regimes | {"Valve+pump": regimes["valve"] * 2, "a+b": regimes["valve"] * 3})
-    frame.to_csv(tmp_path / "lab.csv", index=False)
-    study = jc.read_study(tmp_path)
-    # Nothing is known of a and b alone, so that "a+b" may be the name of a label.
-    assert study.labels == ("a+b", "pump", "valve")
-    (finding,) = (f for f in study.findings if f.check == "unusable-regime")
-    assert (finding.regime, finding.severity) == ("Valve+pump", "warning")
-    assert "2 perturbations" in finding.message

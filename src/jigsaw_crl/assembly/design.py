@@ -101,9 +101,10 @@ class Proposal:
     def __str__(self) -> str:
         if not self.undetermined:
             return "Nothing is undetermined: no further client is needed."
+        rest = f"; it cannot settle {len(self.cannot)} of them" if self.cannot else ""
         return " ".join(
-            f"Next client: {', '.join(self.labels)}. {self.kinds} Such a client {self.expects}; it "
-            f"cannot settle {len(self.cannot)} of them.".split()
+            f"Next client: {', '.join(self.labels)}. {self.kinds} Such a client "
+            f"{self.expects}{rest}.".split()
         )
 
     # A notebook shows what is readable.

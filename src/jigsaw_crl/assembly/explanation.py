@@ -299,7 +299,7 @@ def _remarks(order: GlobalOrder, a: int, d: int) -> Iterator[str]:
         through = few(direct.through(a, d))
         passes = f"; a path through {through} is not excluded" if through else ""
         size = _with_interval(weight, weight - half, weight + half)
-        if edge == "direct" and signed(weight) == signed(effects.estimate[a, d]):
+        if edge == "direct" and not passes and signed(weight) == signed(effects.estimate[a, d]):
             size = "all of it"
         yield EDGES[edge].format(size=size, passes=passes)
     if effects.sites[a, d] > 1:

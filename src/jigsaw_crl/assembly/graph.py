@@ -300,8 +300,12 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
         # What an intervention did at its dose is not scaled. A pair that is not measured and not
         # excluded is undetermined: NaN stays NaN.
         scale, no = 1.0 if at_dose else size, order.verdicts[j] == NO
+        # A "no" about a pair that is not measured has no bound, unless nothing at all is possible:
+        # the other way round is an ancestor, you said so, or moments are exact.
+        none = no & ((order.verdicts[:, j] == YES) | (order.panel.known[j] == NO))
+        none |= no & (order.mode == "exact")
         both = effects.estimate[j], effects.error[j]
-        total, error = (np.where(no, np.nan_to_num(x), x) for x in both)
+        total, error = (np.where(none, np.nan_to_num(x), x) for x in both)
         change[others] += scale * np.where(no, 0.0, total)[others]
         middle[others] += scale * total[others]
         variance[others] += (scale * error[others]) ** 2
@@ -322,9 +326,10 @@ def effects_of(order: GlobalOrder) -> PooledEffects:
     """The effects of an order; refused without hard interventions."""
     if order.effects is None:
         raise InputError(
-            "there are no total effects: no intervention is said to be hard, or slopes depend on "
-            "the dose",
-            'If interventions on some labels are hard, pass interventions="hard". In a system that '
-            "is not linear, Result.applied_effects has what each of them did.",
+            "there are no total effects: no client measured one by interventions that are said to "
+            "be hard, or slopes depend on the dose",
+            "Hard interventions on both labels that shift their means measure them; pass "
+            'interventions="hard". In a system that is not linear, Result.applied_effects has what '
+            "each of them did.",
         )
     return order.effects

@@ -60,12 +60,11 @@ def predict(folder: Path, shifts: list[str]) -> Answers:
     from jigsaw_crl.result.folder import load_result
 
     frame = load_result(folder).predict_shift(_amounts(shifts, "shift"))
-    changes = ("label", "change", "low", "high")
     rows = [
         (label, "undetermined", "")
         if math.isnan(change)
         else (label, f"{change:+.3f}", f"{low:+.3f} to {high:+.3f}")
-        for label, change, low, high in zip(*(frame[x] for x in changes), strict=True)
+        for label, change, low, high in frame.itertuples(index=False)
     ]
     title, columns = "Expected change in standard deviations", ["label", "change", "95 % interval"]
     yield {"changes": records(frame)}, Table(title, columns, rows)
@@ -185,11 +184,11 @@ def verify(
     shown the same result. Exit code 0 means that every check was made and none failed; only the log
     need not be given.
     """
-    from jigsaw_crl.federated.keys import read_key_list
+    from jigsaw_crl.federated.keys import KeyList
     from jigsaw_crl.federated.ledger import LogLine
     from jigsaw_crl.federated.verifying import verify_result
 
-    listed = None if keys is None else read_key_list(keys)
+    listed = None if keys is None else KeyList.from_toml(keys)
     with working("checking"):
         found = verify_result(folder, keys=listed, fragments=fragment or [], log=log)
     rows = [(check.what, check.outcome, check.detail) for check in found.checks]

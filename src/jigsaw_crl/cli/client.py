@@ -14,7 +14,7 @@ from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.cli import options as opt
 
 if TYPE_CHECKING:
-    from jigsaw_crl.fragment.fragment import Outcome
+    from jigsaw_crl.fragment.fragment import Fragment
     from jigsaw_crl.study import Study
 
 # What the word means in what is told of a fragment.
@@ -72,7 +72,7 @@ def check(study: Path, *, reading: opt.Reading) -> opt.Answers:
     with working("checking"):
         report = check_study(data)
     refusal: InputError | None = None
-    outcomes: dict[str, Outcome] = {}
+    fragments: dict[str, Fragment] = {}
     withheld: frozenset[str] = frozenset()
     try:
         with working("recovering"):
@@ -81,11 +81,12 @@ def check(study: Path, *, reading: opt.Reading) -> opt.Answers:
             evidence, _, found = consider(read_fragments(r.fragment for r in left))
         across = (*about_clients(report.across), *found)
         report, withheld = replace(report, across=across), evidence.use.withheld
-        outcomes = {r.fragment.client: r.fragment.outcome for r in left}
+        fragments = {r.fragment.client: r.fragment for r in left}
     except InputError as error:
         refusal = error
-    parts = left_out(report.findings, outcomes)
-    summary = summarise(outcomes, withheld, parts)
+    parts = left_out(report.findings, fragments)
+    summary = summarise(fragments, withheld, parts)
+    outcomes = {name: fragment.outcome for name, fragment in fragments.items()}
 
     head = "The data cannot be used as they are." if refusal is not None else summary
     columns = ["client", "latents", "features", "noise floor", "gap", "weakest", "rows"]
@@ -188,9 +189,9 @@ def fragment(
     The fragment holds labels, blocks, their order, evidence and sample sizes, but no rows and no
     moments.
     """
+    from jigsaw_crl.federated.disclosure import check_rows, rounded, shown, with_rows_left_out
     from jigsaw_crl.federated.keys import read_private_key
     from jigsaw_crl.federated.signing import sign_fragment
-    from jigsaw_crl.fragment.disclosure import check_rows, rounded, shown, with_rows_left_out
     from jigsaw_crl.fragment.reading import is_fragment
     from jigsaw_crl.pipeline import recover_fragment
     from jigsaw_crl.report.lines import findings_table

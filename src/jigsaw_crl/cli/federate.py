@@ -152,5 +152,5 @@ def submit(
             f"the round {round_name!r} gave no result: {record.failure}",
             f"See results/{round_name}/round.json and log.txt in the coordinator's kit.",
         )
-    if not record.complete:
+    if any(standing.state != "received" for standing in record.sites.values()):
         raise typer.Exit(INCOMPLETE)

@@ -128,12 +128,11 @@ def assemble(
             # From reading to writing: what another run adds meanwhile would be lost.
             stack.enter_context(locked(into))
         provenance: dict[str, Any] = {}
-        log_used = None
         if keys is not None and round_name is not None:
             from jigsaw_crl.federated.ledger import receive_signed
 
             receiving = receive_signed(paths, keys, round_name, again=again)
-            pieces, provenance, log_used = stack.enter_context(receiving)
+            pieces, provenance = stack.enter_context(receiving)
         else:
             pieces = read_fragment_files(paths)
         sources = zip(pieces, paths, strict=True)
@@ -150,9 +149,6 @@ def assemble(
             from jigsaw_crl.federated.verifying import sign_result
 
             sign_result(out, read_private_key(sign))
-        if log_used is not None:
-            # Last, so that a run that was killed before can be repeated.
-            log_used()
 
 
 def _knowledge(path: Path) -> Knowledge:

@@ -113,7 +113,9 @@ def simulate(
         "truth": str(out / "truth" / "truth.json"),
         "labels": list(world.labels),
     }
-    size = f"{pluralise(len(files), 'client')}, {pluralise(len(world.labels), 'label')}"
+    # A random world may have latents that no client accesses.
+    seen = {node for k in range(len(files)) for node in world.view(k).nodes}
+    size = f"{pluralise(len(files), 'client')}, {pluralise(len(seen), 'label')}"
     yield document, f"{size} written to {out}"
 
 

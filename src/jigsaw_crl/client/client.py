@@ -93,7 +93,8 @@ class Client(ReadOnlyArrays):
     sensor_noise : mapping of str to float
         Standard deviation of the noise of sensors, where it is known: see `with_sensors`.
     bent : mapping of str to float
-        Sensors that do not respond linearly, and how clearly: see `jigsaw_crl.client.relations`.
+        Sensors that do not respond linearly, and how clearly (0: they say nothing of their own):
+        see `jigsaw_crl.client.relations`.
 
     Examples
     --------

@@ -364,7 +364,8 @@ class NoiseModel:
     unevenness: float
     # `λ_p / λ_{p+1}`; infinite if λ_{p+1} is zero up to rounding or does not exist.
     gap: float
-    # Noise variance over signal variance, both summed over features.
+    # Noise variance over signal variance, both summed over features. Where sensors are unequal, in
+    # units of each feature: in those of its noise, one quiet sensor would be most of the signal.
     noise_share: float
 
 
@@ -392,7 +393,11 @@ def noise_model(client: Client) -> NoiseModel:
             basis, values, weakest, floor = _leading(client, scale)
     subtracted = min(floor, MOST_SUBTRACTED * weakest)
     below = float(values[p]) if spare else 0.0
-    signal = float(values.sum()) - floor * d
+    signal, noise = float(values.sum()) - floor * d, floor * d
+    if scale is not None:
+        variance = np.maximum(np.diagonal(client.control.covariance), np.finfo(np.float64).tiny)
+        noise = float(np.minimum(floor / (scale**2 * variance), 1.0).sum())
+        signal = d - noise
     return NoiseModel(
         basis,
         values,
@@ -404,7 +409,7 @@ def noise_model(client: Client) -> NoiseModel:
         known=subtracted == floor and (stated or spare >= SPARE or (spare > 0 and floor == 0)),
         unevenness=unevenness,
         gap=float(values[p - 1]) / below if below > RANK_TOLERANCE * values[0] else np.inf,
-        noise_share=floor * d / signal if signal > 0 else np.inf,
+        noise_share=noise / signal if signal > 0 else np.inf,
     )
 
 

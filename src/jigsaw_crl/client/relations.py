@@ -18,6 +18,10 @@ their rows, and `Bᵀ A B` between their columns (A the average of the A_j). In 
 the residuals R of least squares have ν degrees of freedom for each relation, and `|R|²` is χ² with
 ν (d − p). A sensor adds to R along its own row of B alone. So the sensor along whose row R is
 largest is left out, and all begins again, until the relations of the others hold.
+
+A sensor that varies within no regime, or that repeats another one in other units, is left out
+first: its relation has no variance, so that the others do not look like noise beside it, and every
+direction would pass for a latent.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from scipy.special import chdtri
 from jigsaw_crl.base.arrays import FloatArray, IntArray
 from jigsaw_crl.base.nulls import CLEARLY, FALSE_ALARM
 from jigsaw_crl.client.noise import ENOUGH_ROWS, MOST_TRIED, LatentCount, count_latents
-from jigsaw_crl.moments.checks import RANK_TOLERANCE
+from jigsaw_crl.moments.checks import RANK_TOLERANCE, varying
 from jigsaw_crl.moments.regime import Moments
 
 # Where many sensors break relations, all of them drift, or latents are miscounted: most relations
@@ -49,14 +53,16 @@ def linear_sensors(
 ) -> tuple[LatentCount | None, dict[int, float]]:
     """The number of latents, None if it is given, and how clearly each sensor that bends does.
 
-    What a bent sensor adds may pass for a latent, so fewer are tried. 1 is the edge of chance.
+    What a bent sensor adds may pass for a latent, so fewer are tried. 1 is the edge of chance; 0
+    stands for a sensor that says nothing of its own.
     """
     every = (control, *others)
-    # A feature that is constant is in no relation.
-    own = np.flatnonzero(sum(np.diagonal(m.covariance) for m in every))
+    own = _own(every, labels if n_latent is None else n_latent)
+    idle = dict.fromkeys(np.setdiff1d(np.arange(len(control.mean)), own).tolist(), 0.0)
     if n_latent is not None:
-        return None, _bent(every, n_latent, own) or {}
-    counted = count_latents(control, others, labels)
+        return None, idle | (_bent(every, n_latent, own) or {})
+    first, *rest = (m.select(own) for m in every) if idle else every
+    counted = count_latents(first, rest, labels)
     for p in range(labels, min(counted.used, labels + MOST_TRIED) + 1):
         bent = _bent(every, p, own)
         if bent is not None and not bent:
@@ -70,8 +76,39 @@ def linear_sensors(
             hidden = misfit <= CLEARLY and part[np.isin(own, list(bent))].min() > TAKES_PART
             seen = again.reason not in ("features", "uneven", "rows")
             if again.used == p and seen and not hidden:
-                return again, bent
-    return counted, {}
+                return again, idle | bent
+    return counted, idle
+
+
+def broken_relations(regimes: Sequence[Moments], latents: int) -> float:
+    """How far the relations between all sensors are from holding; 1 is the edge of chance.
+
+    They hold in a system that bends, and break if many sensors do. 0 if there are too few to tell,
+    or if one more latent explains it.
+    """
+    own = _own(regimes, latents)
+    tried = [p for p in (latents, latents + 1) if p < len(own) - 1]
+    return min((_misfit(regimes, p, own)[0] for p in tried), default=0.0)
+
+
+def _own(regimes: Sequence[Moments], latents: int) -> IntArray:
+    """Sensors that vary within some regime, and do not repeat an earlier one.
+
+    Without any noise, sensors repeat what others say together: then all that vary are kept.
+    """
+    varies = np.any([varying([(m.mean, m.covariance)]) for m in regimes], axis=0)
+    every = np.flatnonzero(varies)
+    if len(every) <= latents:
+        return np.arange(len(varies), dtype=np.intp)
+    if regimes[0].n is None:
+        return every
+    A = np.sum([(m.n or 0) * m.covariance[np.ix_(every, every)] for m in regimes], axis=0)
+    unit = np.sqrt(np.diagonal(A))
+    A /= np.outer(unit, unit)
+    alone = ~(np.triu(np.abs(A), 1) > 1.0 - RANK_TOLERANCE).any(axis=0)
+    values = np.linalg.eigvalsh(A[np.ix_(alone, alone)])
+    noisy = alone.sum() > latents and values[0] > RANK_TOLERANCE * values[-1]
+    return every[alone] if noisy else every
 
 
 def _bent(regimes: Sequence[Moments], p: int, own: IntArray) -> dict[int, float] | None:

@@ -49,6 +49,12 @@ def check_coverage(labels: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
         yield finding("unseen-pairs", len(pairs) / total, 0.0, what=what, shown=shown, **words)
 
 
+# What else makes pairs look confounded.
+UNSURE = (
+    " (or looks so: regimes that are alike, or noise of sensors that is not known, do the same)"
+)
+
+
 def check_districts(
     fragments: Mapping[str, Fragment], undetermined: Collection[tuple[str, str]]
 ) -> list[Finding]:
@@ -75,7 +81,7 @@ def check_districts(
     exact = all(fragments[name].n_samples is None for pair in stuck for name in joined[pair])
     words = {
         "what": pluralise(len(stuck), "pair of labels is", "pairs of labels are"),
-        "sure": "" if exact else ", or their regimes look alike, as far as its rows tell",
+        "sure": "" if exact else UNSURE,
         "shown": few((f"{a}–{b} ({few(joined[a, b], 3)})" for a, b in stuck), 4),
     }
     return [finding("always-confounded", float(len(stuck)), 0.0, **words)]

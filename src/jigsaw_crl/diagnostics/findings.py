@@ -56,6 +56,13 @@ ERRORS = {
         "Transform the features so that they respond linearly. If the system bends and not the "
         "sensors, apply hard interventions that shift the mean, and say that they are hard.",
     ),
+    "not-linear/sensors": (
+        "its regimes contradict a linear system, and the linear relations between the features do "
+        "not hold either ({amount} times what chance allows): the sensors bend, or their gains or "
+        "offsets change between regimes; the client is left out",
+        "Transform the features so that they respond linearly, calibrate the sensors, or name the "
+        "column with the batch of each row (--batch).",
+    ),
     "sensor-noise/above": (
         "the sensors add noise of {percent} of the signal's variance, not all of which can be told "
         "from the signal: what is read could be noise, and the client is left out",
@@ -224,6 +231,11 @@ INFORMATION = {
         "be one intervention under two labels, or act on one pathway",
         "Check the labels. Rows of these two regimes do not tell which comes first.",
     ),
+    "idle-sensors": (
+        "{named}: constant within every regime, or another feature again, perhaps in other units; "
+        "the null-cone method reads the client without",
+        "Nothing to do, unless a sensor is stuck, or a column was copied by mistake.",
+    ),
     "leaning-lines": (
         "the line of this target leans on that of another target by more than a linear system "
         "with these latents explains",
@@ -232,7 +244,8 @@ INFORMATION = {
     "nonlinear-response": (
         "what depends on this label does not respond linearly: its regime moves more than one "
         "target does in a linear system (probability by chance 1e-{value:.0f})",
-        "None. It is read without linearity; its effects are averages at the dose applied.",
+        "None, unless sensors bend: those must be transformed. It is read without linearity; its "
+        "effects are averages at the dose applied.",
     ),
     "batch-wander": (
         "the means of batches differ by about {size:.2g} standard deviations{where}, which is more "

@@ -16,7 +16,7 @@ import numpy as np
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.nulls import CLEARLY
-from jigsaw_crl.base.text import number, percent, pluralise
+from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import ENOUGH_ROWS, NoiseModel, count_latents, needed_features
 from jigsaw_crl.client.reduction import WIDE
@@ -38,9 +38,13 @@ MOST_REGIMES = 16
 
 
 def check_bent(client: Client) -> Iterator[Finding]:
-    """Findings about sensors that do not respond linearly, without which the client is read."""
+    """Findings about sensors without which the client is read."""
+    idle = [feature for feature, misfit in client.bent.items() if not misfit]
     for feature, misfit in client.bent.items():
-        yield finding("bent-sensor", round(misfit, 2), CLEARLY, feature=feature)
+        if misfit:
+            yield finding("bent-sensor", round(misfit, 2), CLEARLY, feature=feature)
+    if idle:
+        yield finding("idle-sensors", float(len(idle)), 0.0, named=few(map(repr, idle)))
 
 
 def check_sensors(client: Client) -> list[Finding]:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from jigsaw_crl.base.errors import InputError
+from jigsaw_crl.federated.disclosure import check_rows
 from jigsaw_crl.federated.keys import KeyList
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.settings import CoordinatorSettings, SiteSettings
 from jigsaw_crl.federated.signing import Received, check_time, open_signed, open_unverified
-from jigsaw_crl.fragment.disclosure import check_rows
 from jigsaw_crl.fragment.reading import read_bytes
 
 WHY_NOT: Mapping[str, str] = {

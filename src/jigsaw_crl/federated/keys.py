@@ -69,7 +69,7 @@ _Keys = Annotated[
 
 
 class KeyList(Document):
-    """The coordinator's list of sites and their public keys.
+    """The coordinator's list of sites and their public keys, a file in TOML.
 
     A site has one key, or a list of keys while it changes from one to another. The coordinator's
     own is needed to verify signed results only.
@@ -87,11 +87,6 @@ class KeyList(Document):
     study: Annotated[str, Field(min_length=1)]
     coordinator: Annotated[str, AfterValidator(_public_key)] | None = None
     sites: Annotated[dict[str, _Keys], Field(min_length=1)]
-
-
-def read_key_list(path: str | Path) -> KeyList:
-    """Read the list of a study's sites and their public keys, a file in TOML."""
-    return KeyList.from_toml(Path(path))
 
 
 class SignedDocument(Document):

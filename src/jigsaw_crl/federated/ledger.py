@@ -10,7 +10,7 @@ from it. A site logs in the same form what it sends.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from typing import Any, Literal
 from jigsaw_crl.base.documents import Document, WholeNumber
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import locked, read_file, write_file
-from jigsaw_crl.federated.keys import read_key_list
+from jigsaw_crl.federated.keys import KeyList
 from jigsaw_crl.federated.settings import check_name
 from jigsaw_crl.federated.signing import Received, open_signed
 from jigsaw_crl.fragment.fragment import Fragment
@@ -33,14 +33,6 @@ _START = hashlib.sha256(b"jigsaw-crl/log").hexdigest()
 def now() -> str:
     """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def has_result(round_name: str) -> InputError:
-    """The error of a round that has a result."""
-    return InputError(
-        f"the round {round_name!r} has a result",
-        "Choose a new name, or pass --again to replace that result.",
-    )
 
 
 class LogLine(Document):
@@ -115,10 +107,13 @@ class Ledger:
                 path=self.path,
             )
 
-    def check_round(self, round_name: str, *, again: bool = False) -> None:
+    def check_round(self, round_name: str, *, closed: bool = False, again: bool = False) -> None:
         """Refuse a round that has a result, unless it is to be replaced."""
-        if round_name in self.rounds and not again:
-            raise has_result(round_name)
+        if (closed or round_name in self.rounds) and not again:
+            raise InputError(
+                f"the round {round_name!r} has a result",
+                "Choose a new name, or pass --again to replace that result.",
+            )
 
     def check_new(self, used: Received, *, path: object = None) -> None:
         """Refuse a fragment that is older than one of its site that was used.
@@ -176,16 +171,16 @@ class Ledger:
 @contextmanager
 def receive_signed(
     paths: Iterable[str | Path], keys: str | Path, round_name: str, *, again: bool = False
-) -> Iterator[tuple[dict[str, Fragment], dict[str, Any], Callable[[], None]]]:
+) -> Iterator[tuple[dict[str, Fragment], dict[str, Any]]]:
     """Read signed fragments; one that is unknown, altered or stale is refused by name.
 
-    Gives the fragments by client, their provenance for a result, and a function to be called after
-    the result was written. No other run can use the log until the block ends.
-    The log is beside `keys`, the coordinator's list of site keys. With `again`, the result of the
+    Gives the fragments by client, and their provenance for a result. They are logged at the end of
+    the block, which writes it; one that fails can be repeated. Until then no other run can use the
+    log. It is beside `keys`, the coordinator's list of site keys. With `again`, the result of the
     round is made once more.
     """
     check_name(round_name, "round")
-    listed = read_key_list(keys)
+    listed = KeyList.from_toml(Path(keys))
     used: list[Received] = []
     with Ledger.held(Path(keys).with_suffix(".log.jsonl")) as log:
 
@@ -198,4 +193,5 @@ def receive_signed(
         log.check_round(round_name, again=again)
         fragments = fragments_by_client(verified(), signed=True)
         grown = log.having(used, round_name, listed.study)
-        yield fragments, grown.provenance(used, round_name, listed.study), grown.save
+        yield fragments, grown.provenance(used, round_name, listed.study)
+        grown.save()

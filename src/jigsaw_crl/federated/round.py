@@ -19,8 +19,8 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.federated.answer import check_answer
-from jigsaw_crl.federated.keys import KeyList, read_key_list, read_private_key
-from jigsaw_crl.federated.ledger import Ledger, has_result, now
+from jigsaw_crl.federated.keys import KeyList, read_private_key
+from jigsaw_crl.federated.ledger import Ledger, now
 from jigsaw_crl.federated.running import end_with_parent
 from jigsaw_crl.federated.settings import (
     CoordinatorSettings,
@@ -86,14 +86,13 @@ class Gathering:
         """Begin a round, also one that was interrupted; options as in `RoundOptions`."""
         folder = settings.results / check_name(round_name, "round")
         record = RoundRecord.read(folder)
-        if record is not None and record.closed and not again:
-            raise has_result(round_name)
         with writable(folder, "the folder"):
             folder.mkdir(parents=True, exist_ok=True)
-        keys = None if settings.keys is None else read_key_list(settings.keys)
+        keys = None if settings.keys is None else KeyList.from_toml(settings.keys)
         log = Ledger.read(settings.log)
         _check_known(settings, log, None if keys is None else keys.study)
-        log.check_round(round_name, again=again)
+        closed = record is not None and record.closed
+        log.check_round(round_name, closed=closed, again=again)
         gathering = cls(settings, log, keys, _unanswered(settings, round_name))
         # Where it cannot be written, that of an earlier run would be taken for this one's.
         gathering.record.save(gathering.folder, strict=True)

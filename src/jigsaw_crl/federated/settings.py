@@ -103,11 +103,6 @@ class RoundRecord(Closed):
         """Whether the round has ended with a result."""
         return self.ended_at is not None and self.failure is None
 
-    @property
-    def complete(self) -> bool:
-        """Whether the result rests on every site."""
-        return self.closed and all(site.state == "received" for site in self.sites.values())
-
     @classmethod
     def read(cls, folder: Path) -> RoundRecord | None:
         """The record in a round's folder; None if there is none that can be read."""

@@ -48,6 +48,8 @@ _LEFT = re.compile(rf"\.(?:{re.escape(SIGNATURE)}|{re.escape(STATUS)})-[0-9a-f]{
 # Numbers of one result that two machines computed may differ so much.
 _ROUNDING = 1e-9
 _LOG = LogLine.kind
+# What is wrong with a result; `verify` says once what to do about it.
+_fault = partial(InputError, remedy="Ask the coordinator for the original.")
 
 
 class ResultSignature(SignedDocument):
@@ -153,10 +155,6 @@ def _digests_of(folder: Path) -> dict[str, str]:
     }
 
 
-class _FaultError(Exception):
-    """What is wrong with a result."""
-
-
 class _NotCheckedError(Exception):
     """What a check lacks."""
 
@@ -168,8 +166,6 @@ def _judged(what: str, check: Callable[[], str]) -> Check:
     except InputError as error:
         whose = f"{error.client}: " if error.client else ""
         return Check(what, "failed", whose + error.what)
-    except _FaultError as fault:
-        return Check(what, "failed", str(fault))
     except _NotCheckedError as lacking:
         return Check(what, "not checked", str(lacking))
 
@@ -179,7 +175,7 @@ def _own(result: Result, path: Path) -> str:
     used = result.fragments.get(piece.client)
     if used is None or fragment_digest(used) != fragment_digest(piece):
         kind = "no" if used is None else "another"
-        raise _FaultError(f"the result has {kind} fragment of {piece.client!r}")
+        raise _fault(f"the result has {kind} fragment of {piece.client!r}")
     return f"it is the fragment of {piece.client!r} in the result"
 
 
@@ -190,7 +186,7 @@ def _signed_by_sites(result: Result, keys: KeyList | None) -> str:
     for piece in result.order.fragments:
         about = signatures.get(piece.client)
         if not isinstance(about, dict):
-            raise _FaultError(f"{piece.client}: it is not signed")
+            raise _fault("it is not signed", client=piece.client)
         Envelope.of(piece, about).check(keys, result.provenance.get("round"))
     count = len(result.fragments)
     return f"{count} of {count} sites signed"
@@ -200,7 +196,7 @@ def _table(result: Result, name: str) -> dict[str, Any]:
     """An entry of the provenance; what is in it may be anything: the coordinator wrote it."""
     found: dict[str, Any] | None = result.provenance.get(name)
     if found is None:
-        raise _FaultError(f"the result names no {name}")
+        raise _fault(f"the result names no {name}")
     return found
 
 
@@ -208,16 +204,16 @@ def _signed(result: Result, folder: Path, digests: dict[str, str], keys: KeyList
     if keys is None or keys.coordinator is None:
         raise _NotCheckedError("the coordinator's public key was not given")
     if not (folder / SIGNATURE).exists():
-        raise _FaultError("the result is not signed")
+        raise _fault("the result is not signed")
     signed, about = ResultSignature.from_file(folder / SIGNATURE), result.provenance
     other = {name for name, _ in signed.files.items() ^ digests.items()}
     if other:
         named = ", ".join(sorted(other))
-        raise _FaultError(f"changed, added or removed after it was signed: {named}")
+        raise _fault(f"changed, added or removed after it was signed: {named}")
     if not signed.study == about.get("study") == keys.study or signed.round != about.get("round"):
-        raise _FaultError("it was signed for another study or round")
+        raise _fault("it was signed for another study or round")
     if not signed.is_signed_with(keys.coordinator):
-        raise _FaultError("another key signed it")
+        raise _fault("another key signed it")
     return f"{len(digests)} files, signed for the round {signed.round!r}"
 
 
@@ -230,7 +226,7 @@ def _logged(result: Result, path: Path | None) -> str:
     logged = {(line.site, line.digest) for line in log.lines[:entries]}
     for site, piece in result.fragments.items():
         if (site, fragment_digest(piece)) not in logged:
-            raise _FaultError(f"the fragment of {site!r} is not in the log")
+            raise _fault(f"the fragment of {site!r} is not in the log")
     return f"unbroken, {entries} lines"
 
 
@@ -238,7 +234,7 @@ def _concluded(result: Result) -> str:
     """Whether all that `result.json` says follows from its fragments."""
     order = result.order
     if "round" in result.provenance and order.options.seed != SEED:
-        raise _FaultError(f"the seed is {order.options.seed}, where every round has {SEED}")
+        raise _fault(f"the seed is {order.options.seed}, where every round has {SEED}")
     concluded = conclude(order.fragments, options=order.options)
     fragments = {piece.client: piece for piece in order.fragments}
     absent = [f for f in result.diagnostics if f.check in ABSENCES and f.client not in fragments]
@@ -255,14 +251,13 @@ def _concluded(result: Result) -> str:
         document["refined"].sort(key=lambda groups: str(groups["client"]))
     others = [name for name in made if not _same(given[name], made[name])]
     if others:
-        raise _FaultError(f"the fragments, assembled again, give other {', '.join(others)}")
+        raise _fault(f"the fragments, assembled again, give other {', '.join(others)}")
     chosen = order.options
     said = [f"witnesses: {chosen.witnesses or 1}"]
     said += ["with knowledge"] if order.panel.knowledge else []
     said += [f"smallest effect: {chosen.smallest_effect}"] if chosen.smallest_effect else []
     said += [f"method: {chosen.method}"] if chosen.method != "null-cone" else []
-    asked = ", ".join(said)
-    return f"the fragments, assembled again, give the same in every field ({asked})"
+    return f"the fragments, assembled again, give the same in every field ({', '.join(said)})"
 
 
 def absences(record: RoundRecord) -> list[Finding]:
@@ -300,15 +295,15 @@ def _stands(result: Result, folder: Path) -> str:
     """Whether `round.json`, which is written after the signature, says what the result says."""
     record, log = RoundRecord.read(folder), _table(result, "log")
     if record is None:
-        raise _FaultError("it cannot be read")
+        raise _fault("it cannot be read")
     used = {site for site, standing in record.sites.items() if standing.state == "received"}
     told = [f for f in result.diagnostics if f.check in ABSENCES and f.client not in used]
     if used != set(result.fragments) or told != absences(record):
-        raise _FaultError("it says something else of the sites")
+        raise _fault("it says something else of the sites")
     # Without the log, if the coordinator was killed when it wrote the record.
     known = record.log in (None, (log.get("entries"), log.get("hash")))
     if not (known and record.closed and record.round == result.provenance.get("round")):
-        raise _FaultError("it is of another round, or of one that has not ended")
+        raise _fault("it is of another round, or of one that has not ended")
     return "it says what the result says"
 
 
@@ -330,5 +325,5 @@ def _written(result: Result, digests: dict[str, str]) -> str:
     others = sorted({name for name, _ in wanted.items() ^ digests.items()})
     if others:
         named = ", ".join(others)
-        raise _FaultError(f"not as this version writes them from result.json: {named}")
+        raise _fault(f"not as this version writes them from result.json: {named}")
     return f"{len(wanted)} files are those of result.json"

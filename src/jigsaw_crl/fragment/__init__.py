@@ -4,7 +4,6 @@
 `fragment`      `Fragment` and its parts
 `file`          the JSON documents
 `reading`       fragment files, written at a site and read by a coordinator
-`disclosure`    what of it leaves a site, and how far numbers are rounded
 `latents`       rows to latents, and which sensors carry which latent
 ==============  ====================================================================
 """

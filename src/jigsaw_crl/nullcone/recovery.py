@@ -202,7 +202,9 @@ class Recovery:
             # `g (S₀ − Ψ) Wᵀ u`; if its intervention is soft, one of its noise, without g.
             response = found.u @ reading.targets.white.carried.T
             response[~found.known] = np.nan
-            share, scale = response**2 / self.variances, np.where(hard, found.g, 1.0)[:, None]
+            # No share of a sensor that is constant in the control belongs to a label.
+            variances = np.where(self.variances > 0, self.variances, np.inf)
+            share, scale = response**2 / variances, np.where(hard, found.g, 1.0)[:, None]
             carried = Loadings(response * scale, share, tuple((hard & found.known).tolist()))
         if not (exact or self.replaced):
             # Share of what changed in the column's equation that belongs to the row.

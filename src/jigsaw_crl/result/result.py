@@ -101,11 +101,10 @@ class Result:
         >>> jc.recover(jc.simulate.setting("A", 0).clients(5_000)).summary
         'All 5 clients can say something about ancestors.'
         """
-        outcomes = {name: piece.outcome for name, piece in self.fragments.items()}
         counts = self.order.counts
         decided = counts["ancestor"] + counts["not ancestor"]
         undecided = 0 if decided else counts["undetermined"]
-        return summarise(outcomes, self.order.use.withheld, self.left_out, undecided)
+        return summarise(self.fragments, self.order.use.withheld, self.left_out, undecided)
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -215,7 +214,9 @@ class Result:
     def predict_shift(self, shifts: Mapping[str, float]) -> pd.DataFrame:
         """Expected change of every label, in its standard deviations, when some are pushed.
 
-        Columns: label, change, low, high; NaN where an effect is undetermined.
+        Columns: label, change, low, high; NaN where an effect is undetermined. A "not ancestor"
+        changes by 0. Its interval is NaN where no client measured the pair, unless no effect at all
+        is possible: the other way round is an ancestor, you said so, or moments are exact.
 
         Parameters
         ----------

@@ -7,17 +7,26 @@ from dataclasses import dataclass
 
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import few, pluralise
-from jigsaw_crl.fragment.fragment import Outcome
+from jigsaw_crl.fragment.fragment import Fragment
 
 __all__ = ["LeftOut", "left_out", "summarise"]
 
 # Why clients say nothing, and what to do.
 WHY_SILENT = {
+    "alone": "Only one label can be read at {}, and an order needs two at one client.",
     "mute": "Noise or means alone changed at {}, as far as the rows tell. Make these interventions "
     "hard (their targets must not respond to their causes), or take more rows where they are few.",
     "bent": "The system is not linear at {}, and nothing is stated there: in such a system, "
     "interventions must be hard and shift the mean.",
     "gone": "Left out: {}. The findings say why, and what to do.",
+}
+# What to do where no pair is decided. More rows and stronger interventions settle nothing where all
+# that changes is noise, or where a hidden cause explains what is seen as well.
+WHEN_OPEN = {
+    "more": "Take more rows, or intervene more strongly: `jigsaw design` says where.",
+    "kinds": "Hard interventions that shift the mean settle most (say that they are hard). More "
+    "rows help only where interventions change how the target depends on its causes. `jigsaw "
+    "design` says where.",
 }
 # Clients that are named for one reason.
 MOST_NAMED = 3
@@ -55,37 +64,39 @@ def left_out(findings: Iterable[Finding], used: Collection[str]) -> tuple[LeftOu
 
 
 def summarise(
-    outcomes: Mapping[str, Outcome],
+    fragments: Mapping[str, Fragment],
     withheld: Collection[str] = (),
     left_out: Collection[LeftOut] = (),
     undecided: int = 0,
 ) -> str:
     """How many clients can say something about ancestors, why the others cannot, what to do.
 
-    `outcomes` are those of each client that is used; the evidence of `withheld` clients is not used
-    because the system is not linear; `undecided` is the number of ordered pairs if none of them is
-    decided, otherwise 0.
+    `fragments` are those of each client that is used; the evidence of `withheld` clients is not
+    used because the system is not linear; `undecided` is the number of ordered pairs if none of
+    them is decided, otherwise 0.
 
     Examples
     --------
-    >>> from jigsaw_crl import Outcome
+    >>> import jigsaw_crl as jc
     >>> from jigsaw_crl.result.summary import summarise
-    >>> said = summarise({"lab-1": Outcome(), "lab-2": Outcome("not-identified", "", "")})
-    >>> print(*said.split(". ")[:2], sep="\\n")
-    1 of 2 clients can say something about ancestors
-    Noise or means alone changed at lab-2, as far as the rows tell
+    >>> clients = jc.simulate.setting("A", 0).clients(5_000)
+    >>> summarise({client.name: jc.recover_fragment(client) for client in clients[:2]})
+    'Both clients can say something about ancestors.'
     """
-    bent = set(withheld) & set(outcomes)
+    alone = {name for name, f in fragments.items() if len(f.labels) == 1}
+    bent = set(withheld) & fragments.keys() - alone
+    mute = {name for name, f in fragments.items() if f.outcome.code == "not-identified"}
     silent = {
-        "mute": {name for name, o in outcomes.items() if o.code == "not-identified"} - bent,
+        "alone": alone,
+        "mute": mute - bent - alone,
         "bent": bent,
         "gone": {part.client for part in left_out if part.label is None},
     }
-    total = len(outcomes) + len(silent["gone"])
+    total = len(fragments) + len(silent["gone"])
     speaking = total - sum(map(len, silent.values()))
     who = f"{speaking} of {pluralise(total, 'client')}"
     if speaking == total > 1:
-        who = f"All {total} clients"
+        who = "Both clients" if total == 2 else f"All {total} clients"
     said = [f"{who} can say something about ancestors."]
     said += [
         WHY_SILENT[why].format(few(sorted(names), MOST_NAMED))
@@ -95,7 +106,14 @@ def summarise(
     if undecided and speaking:
         pairs = pluralise(undecided, "ordered pair")
         said.insert(0, f"Nothing is decided: none of {pairs} has enough evidence for a verdict.")
-        said.append("Take more rows, or intervene more strongly: `jigsaw design` says where.")
+        told = "more" if all(map(_shifts_hard, fragments.values())) else "kinds"
+        said.append(WHEN_OPEN[told])
     if labels := sum(part.label is not None for part in left_out):
         said.append(f"Left out of single clients: {pluralise(labels, 'label')} (see the findings).")
     return " ".join(said)
+
+
+def _shifts_hard(fragment: Fragment) -> bool:
+    """Are all interventions of a client hard, and did all shift the mean?"""
+    own = fragment.hard
+    return own is not None and all(own.hard) and all(own.moved)

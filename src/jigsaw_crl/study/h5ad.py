@@ -70,24 +70,23 @@ def _check_parts(reading: Reading) -> None:
     anndata reads everything but X as a whole, and X in chunks of rows.
     """
     h5py = import_optional("h5py", "h5py", "anndata")
+    refers = "refers to another file, which is not read"
 
     # What a visitor returns ends the visit.
     def elsewhere(name: str, link: Any) -> str | None:
-        return name if isinstance(link, h5py.ExternalLink) else None
+        return f"'/{name[:100]}' {refers}" if isinstance(link, h5py.ExternalLink) else None
 
     def spoilt(name: str, part: Any) -> str | None:
         if not isinstance(part, h5py.Dataset):
             return None
         if part.external or part.is_virtual:
-            return f"'/{name[:100]}' refers to another file, which is not read"
+            return f"'/{name[:100]}' {refers}"
         streamed = name in ("X", "X/data", "X/indices")
         if streamed or fits(part.size * part.dtype.itemsize, reading.size):
             return None
         return f"'/{name[:100]}' claims shape {part.shape}, in a file of {reading.size} bytes"
 
     with h5py.File(reading.path, "r") as file:
-        link = file.visititems_links(elsewhere)
-        what = f"'/{link[:100]}' refers to another file, which is not read" if link else ""
-        if what := what or file.visititems(spoilt):
+        if what := file.visititems_links(elsewhere) or file.visititems(spoilt):
             remedy = "Write the data into one file with write_h5ad; it may be damaged."
             raise reading.fail(what, remedy)

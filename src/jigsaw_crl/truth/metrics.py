@@ -229,11 +229,7 @@ def support_leakage(truth: Any, fragment: Any) -> float:
     Entry (i, j) is forbidden unless the block of j is the block of i or one of its ancestor blocks;
     E3 is the share of forbidden entries with `|N_ij| > 0.01`, averaged over clients. A client
     without forbidden entries scores 0; a row that was not recovered counts as leaking everywhere.
-
-    Parameters
-    ----------
-    truth : Truth or sequence of Truth
-    fragment : Fragment, sequence of Fragment, or mapping from client to Fragment
+    Parameters as for `subspace_error`.
 
     Examples
     --------
@@ -249,12 +245,8 @@ def latent_correlation(truth: Any, fragment: Any) -> float:
     """Mean absolute correlation of the latents that `Fragment.transform` gives with the true ones.
 
     Each label's latent is compared with its own, over the control's population: the correlation
-    has no sampling error of its own. A latent that was not recovered scores 0.
-
-    Parameters
-    ----------
-    truth : Truth or sequence of Truth
-    fragment : Fragment, sequence of Fragment, or mapping from client to Fragment
+    has no sampling error of its own. A latent that was not recovered scores 0. Parameters as for
+    `subspace_error`.
 
     Returns
     -------
@@ -457,15 +449,9 @@ def effect_scores(truth: TrueEffects, order: GlobalOrder) -> EffectScores:
 
 
 def edge_counts(truth: TrueEffects, order: GlobalOrder, above: float = 0.0) -> EdgeCounts:
-    """Compare the direct edges of an order with those of the truth.
+    """Compare the direct edges of an order with those of the truth, given as for `effect_scores`.
 
-    Parameters
-    ----------
-    truth : TrueEffects
-        `world.effects(order.labels)`.
-    order : GlobalOrder
-    above : float
-        Edges up to this size, in standard deviations, count neither as found nor as missed.
+    Edges up to the size `above`, in standard deviations, count neither as found nor as missed.
 
     Examples
     --------

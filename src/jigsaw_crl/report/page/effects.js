@@ -25,7 +25,8 @@ function forest(pair, said) {
   const row = (name, size, kind) => element("tr", { class: kind },
     element("th", { scope: "row", title: name }, element("bdi", {}, name)),
     element("td", { class: "plot" }, mark(scale, size, kind)),
-    element("td", { class: "num" }, `${kind === "aside" ? "× " : ""}${signed(size.value)}`, element("span", { class: "sr" }, ` (${range(size)})${kind === "aside" ? ", set aside" : ""}`)));
+    // The certificate has the number of all together.
+    kind === "sum" ? element("td") : element("td", { class: "num" }, `${kind === "aside" ? "× " : ""}${signed(size.value)}`, element("span", { class: "sr" }, ` (${range(size)})${kind === "aside" ? ", set aside" : ""}`)));
   return [element("table", { id: "forest", class: "forest" },
     element("caption", { class: "sr" }, "Effect at every client, and at all together"),
     element("thead", {}, element("tr", {}, ...["client", "95 % interval", "effect"].map((x) => element("th", { scope: "col" }, x)))),

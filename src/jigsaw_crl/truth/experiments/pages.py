@@ -105,10 +105,9 @@ def line_of(cells: Cells, key: str, metric: str, n: float) -> dict[str, Any]:
 
 def markdown(frame: pd.DataFrame) -> list[str]:
     rows: Iterable[Iterable[str]] = frame.itertuples(index=False)
-    rule = "|" + " --- |" * len(frame.columns)
     return [
         f"| {' | '.join(frame.columns)} |",
-        rule,
+        "|" + " --- |" * len(frame.columns),
         *(f"| {' | '.join(map(str, row))} |" for row in rows),
         "",
     ]

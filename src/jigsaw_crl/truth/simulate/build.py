@@ -154,17 +154,13 @@ def world_from_graph(
         Per client, the nodes it accesses, by number or by name.
     feature_counts : sequence of int, or None
         n_k; by default ⌈1.5 p_k⌉.
-    seed : int
-    intervention : Intervention or str
     names : sequence of str, optional
         One label per node; by default z1, z2, … assigned at random.
     client_names : sequence of str, optional
     variances : array, shape (p,), optional
         Noise variances; by default 1.
-    system : str
-        How causes act: a key of `SYSTEMS`.
-    shuffle : bool
-        List labels, and each client's labels, in random order.
+    seed, intervention, system, shuffle
+        As for `random_world`; labels that are named are only listed in another order.
 
     Examples
     --------

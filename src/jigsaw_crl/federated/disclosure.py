@@ -60,7 +60,7 @@ def rounded(fragment: Fragment) -> Fragment:
 
     Examples
     --------
-    >>> from jigsaw_crl.fragment.disclosure import rounded
+    >>> from jigsaw_crl.federated.disclosure import rounded
     >>> import jigsaw_crl as jc
     >>> client = jc.simulate.setting("A", 0).client(0, n_samples=1234)
     >>> rounded(jc.recover_fragment(client)).n_samples["control"]
