@@ -34,9 +34,9 @@ __all__ = [
 # milliseconds, and 130,023 of six.
 FEW = 5
 N_CHAINS = 4
-# Moves of each label before anything else moves. Greedy orders, where they are more probable, brought
-# chains of 1,000 labels nearer to each other (split-R̂ 2.4 and 1.3), and those of a tree of 300 apart
-# (1.05 and 2.1).
+# Moves of each label before anything else moves. Greedy orders where they are more probable brought
+# chains of 1,000 labels together (split-R̂ 2.4, then 1.3) and those of a tree of 300 apart (1.05,
+# then 2.1).
 GROWTH = 8
 # Sweeps per half of a chain in the first stage, of walks after which weights change, and the most.
 # An error of 0.025 needs about 400 independent orders of all chains together.
