@@ -37,6 +37,14 @@ def test_the_same_evidence_is_believed_where_no_common_cause_is_hidden():
     assert assemble(sees).verdict("i", "j") is Verdict.ANCESTOR
 
 
+def test_a_cause_may_be_above_a_label_that_no_client_has_beside_it():
+    # h → m → i and h → j, each from another client; others have i and j, and no h.
+    without = [weighing(f"w{k}", "ij", {"ij": (6.0, 5.0)}) for k in range(4)]
+    parts = [weighing(x, x, {x: (9.0, -9.0)}) for x in ("hm", "mi", "hj")]
+    assert assemble([*without, *parts]).verdict("i", "j") is not Verdict.ANCESTOR
+    assert assemble([*without, *parts[:2]]).verdict("i", "j") is Verdict.ANCESTOR
+
+
 def test_a_label_below_which_hidden_causes_look_like_ancestry_is_believed_less_in_all_its_pairs():
     # At clients without h every other effect of h looks like an ancestor of the weak effect w;
     # where h is, nothing is between them. Only one pair of "v" looks so.

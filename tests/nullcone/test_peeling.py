@@ -10,6 +10,7 @@ from jigsaw_crl.client.relations import broken_relations
 from jigsaw_crl.nullcone.changes import Changes, fits
 from jigsaw_crl.nullcone.peeling import peel
 from jigsaw_crl.truth.simulate import Intervention, random_world, world_from_graph
+from jigsaw_crl.truth.simulate.graphs import FAMILIES
 
 SCALES = (0.5, 0.08)
 SYSTEMS = ("tanh", "relu", "products", "noise", "mixed")
@@ -140,6 +141,21 @@ def a_chain(system, seed, p, labels, shift):
 def test_a_statement_is_not_sure_if_the_opposite_order_explains_as_much(seed):
     # One label is removed too early, and its stage does not show it.
     given, truth, _ = changes(a_world("relu", seed, 8, 4, shift=0.3), 10_000, seed=seed)
+    clear = clear_ones(peel(given, SCALES))
+    assert clear.sum() >= 3
+    assert not (clear & ~truth).any()
+
+
+def test_an_order_is_followed_as_far_as_its_effects_may_win_back_its_cost():
+    # The right order goes against a clear statement of one stage, and explains as much.
+    seed = 61_004
+    rng = np.random.default_rng([seed, 1])
+    edges = FAMILIES["tree"](12, rng)
+    A = edges * rng.choice([-1.0, 1.0], (12, 12)) * rng.uniform(0.5, 1.5, (12, 12))
+    own = sorted(rng.choice(12, 8, replace=False).tolist())
+    protocol = Intervention("set", shift=0.3)
+    world = world_from_graph(A, [own], None, seed, intervention=protocol, system="relu")
+    given, truth, _ = changes(world, 10_000, seed=seed)
     clear = clear_ones(peel(given, SCALES))
     assert clear.sum() >= 3
     assert not (clear & ~truth).any()

@@ -376,8 +376,10 @@ class _Client:
         # What the best order says clearly is put to the test.
         while (best := max(every, key=lambda x: every[x][0])) not in tried:
             tried.add(best)
+            # Of its cost, the log weight has a share.
+            most = cost[best] + BEHIND / OF_MISFITS
             for order in _turned(best, every[best][1].log_factors):
-                if order not in every and (path := self.follow(order, cost[best] + BEHIND)):
+                if order not in every and (path := self.follow(order, most)):
                     every[order], cost[order] = self.told(path), path.cost
         return sorted(every.values(), key=lambda x: -x[0])
 

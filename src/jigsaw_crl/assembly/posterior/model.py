@@ -77,9 +77,7 @@ def _direct(
     evidence = said.pooled.log_factor(shares, said.missed.leans)
     if probability is None or too_many_causes(said):
         return evidence, None
-    # A cause that is above j only because i seems to be is no reason to doubt that i is.
-    above = np.where(said.pooled.n_clients > 0, probability, 0.0)
-    cause = _common_cause(said, above, evidence)
+    cause = _common_cause(said, probability, evidence)
     return _doubted(evidence, cause, shares), cause
 
 
@@ -162,20 +160,24 @@ def too_many_causes(said: Evidence) -> bool:
     return float(len(said.labels)) ** 3 * len(said.claims) > MOST_WORK
 
 
-def _common_cause(said: Evidence, above: FloatArray, evidence: FloatArray) -> CommonCause:
+def _common_cause(said: Evidence, probability: FloatArray, evidence: FloatArray) -> CommonCause:
     """The most probable common cause of every pair, among all labels h.
 
     At a client without h, `H_k = log[1 − s + s e^max(l_A, l_A', l_D)] − log[1 − π + π e^{l_D}]`,
     with s = `SHOWS` and π the probability that the pair lies in one district there. Where a hard
     intervention settles the pair, no hidden cause looks like an effect (T8), and only l_D counts in
-    the first term. The weight of h is `above[h, i] above[h, j]` over the expected number of common
-    ancestors, times how often pairs with j as descendant look like ancestry (`_mimics`).
+    the first term. The weight of h is `probability[h, i] above[h, j]` over the expected number of
+    common ancestors, times how often pairs with j as descendant look like ancestry (`_mimics`).
+    `above` is the probability where some client has h and j: a cause that is above j only because i
+    seems to be is no reason to doubt that i is. It may be above i by what others say: without
+    causes that no client has beside i, 18 of 2,535 "yes" were wrong at 5 clients and in two stars,
+    and 4 of 2,437 so.
 
     Parameters
     ----------
     said : Evidence
-    above : array, shape (p, p)
-        Probability of every pair that some client has, and 0 elsewhere.
+    probability : array, shape (p, p)
+        Of every pair, from the orders before.
     evidence : array, shape (p, p)
         Log Bayes factor of every pair as a cover.
 
@@ -187,9 +189,10 @@ def _common_cause(said: Evidence, above: FloatArray, evidence: FloatArray) -> Co
     inside : array, shape (n_scales + 1, p, p)
         What the clients say that have it.
     """
-    p, n, trust = len(above), len(said.claims), said.use.weights
+    p, n, trust = len(probability), len(said.claims), said.use.weights
     H = np.zeros((n, p, p))
     has = said.panel.where >= 0
+    above = np.where(said.pooled.n_clients > 0, probability, 0.0)
     weighing = [(k, c) for k, c in enumerate(said.claims) if c.bayes is not None]
     for k, claims in weighing:
         assert claims.bayes is not None
@@ -202,14 +205,15 @@ def _common_cause(said: Evidence, above: FloatArray, evidence: FloatArray) -> Co
         mimics = np.logaddexp(np.log1p(-SHOWS), np.log(SHOWS) + most)
         closed = np.log1p(-np.exp(claims.log_open))
         H[k][grid] = trust[k] * (mimics - np.logaddexp(closed, claims.log_open + district))
-    total, log_above = H.sum(axis=0), np.log(np.clip(above, 1e-9, 1.0))
+    total = H.sum(axis=0)
+    log_i, log_j = (np.log(np.clip(x, 1e-9, 1.0)) for x in (probability, above))
     best, who = np.full((p, p), -np.inf), np.zeros((p, p), dtype=np.intp)
     for h in np.flatnonzero(above.max(axis=1) >= 0.01):
-        value = log_above[h][:, None] + log_above[h][None, :] + total - H[has[:, h]].sum(axis=0)
+        value = log_i[h][:, None] + log_j[h] + total - H[has[:, h]].sum(axis=0)
         value[h] = value[:, h] = -np.inf
         better = value > best
         best[better], who[better] = value[better], h
-    shared = np.log(np.fmax(1.0, above.T @ above))
+    shared = np.log(np.fmax(1.0, probability.T @ above))
     best = np.fmax(best, -700.0) - shared
     best += np.log(_mimics(best, evidence))
     inside = np.zeros((said.n_scales + 1, p, p))
