@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jigsaw_crl
-from jigsaw_crl.assembly.posterior.bitsets import compiled
+from jigsaw_crl.assembly.posterior.moves import compiled
 
 
 @pytest.mark.slow
@@ -49,6 +49,6 @@ def test_functions_are_compiled_even_if_they_cannot_be_cached():
     exec("def half(x):\n    return x / 2", namespace)
     with pytest.raises(RuntimeError, match="cannot cache"):
         numba.njit(cache=True)(namespace["half"])
-    half = compiled()(namespace["half"])
+    half = compiled(namespace["half"])
     assert half(3.0) == 1.5
     assert half.signatures  # it was compiled, not interpreted

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import jigsaw_crl as jc
 from jigsaw_crl import assemble
 from jigsaw_crl.assembly.entailment import deduce
-from jigsaw_crl.assembly.posterior.search import all_orders
+from jigsaw_crl.assembly.posterior.chains import all_orders
 from jigsaw_crl.assembly.verdict import NO, YES
 
 from .clients import lab, perfect, small_world

@@ -7,10 +7,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.assembly.posterior import best_order, chains, entailed, sample_orders
-from jigsaw_crl.assembly.posterior.bitsets import unpack
-from jigsaw_crl.assembly.posterior.chains import convergence, split_r_hat
-from jigsaw_crl.assembly.posterior.search import all_orders
-from jigsaw_crl.assembly.posterior.walk import Chains, Weights
+from jigsaw_crl.assembly.posterior.chains import all_orders, convergence, split_r_hat
+from jigsaw_crl.assembly.posterior.walk import Chains, Weights, unpack
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.priors import PAIR_COST
 

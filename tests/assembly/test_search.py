@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jigsaw_crl.assembly.posterior import decode, sample_orders
-from jigsaw_crl.assembly.posterior.search import all_orders
+from jigsaw_crl.assembly.posterior.chains import all_orders
 from jigsaw_crl.assembly.posterior.walk import Weights
 from jigsaw_crl.base.order import boolean_product
 
@@ -29,3 +29,14 @@ def test_decoding_finds_the_order_with_the_most_right_pairs_less_the_wrong_ones(
         best = max((2 * probability[o] - 1).sum() for o in all_orders(4))
         found = decode(probability, rng)
         assert (2 * probability[found] - 1).sum() == pytest.approx(best)
+
+
+def test_orders_of_many_labels_are_scored_alone_and_together():
+    """Products of sparse relations on many labels take another way."""
+    rng = np.random.default_rng(0)
+    weights = Weights(*rng.normal(size=(2, 310, 310)), rng.normal(size=310))
+    orders = np.zeros((2, 310, 310), dtype=bool)
+    orders[0, 0, 1:9] = orders[0, 1, 2:9] = True
+    together = weights.scores(orders)
+    assert together[1] == 0.0
+    np.testing.assert_allclose(together, [weights.scores(order) for order in orders])

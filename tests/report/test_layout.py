@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from jigsaw_crl.report.layout import lay_out, shorten
+from jigsaw_crl.report.drawing import lay_out, shorten
 
 
 @st.composite

@@ -9,10 +9,10 @@
 `posterior/`    probabilities of orders, and trust in each client
 `entailment`    what follows from facts, and how
 `verdict`       the answers, and `decide`: the one rule of a verdict
-`pairs`         `PairTable`: everything that is known about every pair
+`pairs`         `PairTable`: everything that is known about every pair, bounds too
 `conclusion`    `conclude`: the one road from fragments to an order and its findings
 `order`         `GlobalOrder`: the result
-`effects`, `directions`, `graph`, `bounds`  sizes of effects
+`effects`, `directions`, `graph`  sizes of effects
 `explanation`   why a pair has its verdict, and is that right?
 `design`, `futures`  what further data would settle
 ==============  ====================================================================

@@ -19,11 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.assembly.bounds import effect_bounds
 from jigsaw_crl.assembly.dissent import (
     Falls,
     differing_labels,
-    opposed,
     pairs_apart,
     with_witnesses,
 )
@@ -31,7 +29,7 @@ from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_eff
 from jigsaw_crl.assembly.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
-from jigsaw_crl.assembly.pairs import PairTable
+from jigsaw_crl.assembly.pairs import PairTable, effect_bounds
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of, too_many_causes
@@ -303,7 +301,6 @@ def _by_evidence(
         probability,
         log_factor,
         chains=draws.chains,
-        opposed=opposed(said, probability),
         room=bounds.room(options.smallest_effect),
         size_matters=options.smallest_effect is not None,
         known=panel.known,

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from jigsaw_crl.assembly.bounds import LARGEST_NO, SD, size_in_words
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.effects import UNEQUAL
 from jigsaw_crl.assembly.entailment import Fact, NoProof, Prover, Step, say
 from jigsaw_crl.assembly.order import GlobalOrder, Options
+from jigsaw_crl.assembly.pairs import LARGEST_NO, SD, size_in_words
 from jigsaw_crl.assembly.verdict import (
     CERTAIN_NO,
     CERTAIN_YES,
@@ -319,7 +319,6 @@ DOUBTS = {
     f"{CERTAIN_YES} or below {CERTAIN_NO}",
     Why.DISPUTED: "the chains that sample orders disagree on this pair: one alone would decide it, "
     "another would not",
-    Why.OPPOSED: "one client clearly says the opposite of what the others say together",
     Why.FEW: "it would rest on too few clients: at least {asked} are asked for",
     Why.LARGE: 'effects {possible} are possible, and "no" must exclude those above {matters:g}',
     Why.PRIOR: "the probability comes from the prior or from other pairs, which is no verdict: "

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.bounds import UNITS, effect_bounds
 from jigsaw_crl.assembly.effects import UNEQUAL, PooledEffects, pool_effects
 from jigsaw_crl.assembly.entailment import Facts, deduce
 from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
-from jigsaw_crl.assembly.pairs import PairTable
+from jigsaw_crl.assembly.pairs import UNITS, PairTable, effect_bounds
 from jigsaw_crl.assembly.panel import Panel, Use
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of

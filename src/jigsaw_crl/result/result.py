@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
-from jigsaw_crl.assembly.tables import (
+from jigsaw_crl.assembly.graph import (
     all_effects_frame,
     direct_graph,
     effects_frame,

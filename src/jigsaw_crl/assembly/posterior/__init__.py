@@ -1,10 +1,8 @@
 """Probabilities of orders, given the clients' evidence.
 
 =========  =========================================================================
-`walk`     the log posterior of an order, and `Chains` that move through it
+`walk`     the log posterior of an order, `Chains` that move through it, and the best guess
 `moves`    the moves of a chain, compiled
-`bitsets`  orders as bit sets in machine words, compiled
-`search`   all orders of a few labels, the best guess, and where chains start
 `chains`   `sample_orders`: several chains, run until they agree
 `model`    what makes an order probable; its doubts follow the probabilities
 `weights`  how far each client is trusted
@@ -14,6 +12,6 @@
 from __future__ import annotations
 
 from jigsaw_crl.assembly.posterior.chains import Convergence, Posterior, entailed, sample_orders
-from jigsaw_crl.assembly.posterior.search import best_order, decode
+from jigsaw_crl.assembly.posterior.walk import best_order, decode
 
 __all__ = ["Convergence", "Posterior", "best_order", "decode", "entailed", "sample_orders"]

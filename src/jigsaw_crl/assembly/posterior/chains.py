@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly.posterior.search import FEW, all_orders
 from jigsaw_crl.assembly.posterior.walk import FACT, Chains, OneOf, Weights, is_open
 from jigsaw_crl.assembly.verdict import disputed
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
@@ -20,10 +20,23 @@ from jigsaw_crl.base.findings import CLOSED
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = ["Convergence", "Posterior", "convergence", "entailed", "sample_orders", "split_r_hat"]
+__all__ = [
+    "Convergence",
+    "Posterior",
+    "all_orders",
+    "convergence",
+    "entailed",
+    "sample_orders",
+    "split_r_hat",
+]
 
+# Most labels whose orders are all weighed: there are 4,231 of five labels, which take a few
+# milliseconds, and 130,023 of six.
+FEW = 5
 N_CHAINS = 4
-# Moves of each label before anything else moves.
+# Moves of each label before anything else moves. Greedy orders where they are more probable brought
+# chains of 1,000 labels together (split-R̂ 2.4, then 1.3) and those of a tree of 300 apart (1.05,
+# then 2.1).
 GROWTH = 8
 # Sweeps per half of a chain in the first stage, of the walks before and after weights change, and
 # the most. With 13 before, seeds differed by up to .17 in a pair of a study of doubtful clients.
@@ -225,6 +238,31 @@ def entailed(
     certain = np.where(yes, FACT, np.where(no, -FACT, 0.0))
     cover, ancestry = np.full(yes.shape, -1.0), np.zeros(len(yes))
     return sample_orders(Weights(certain - PAIR_COST, cover, ancestry, opened), rng)
+
+
+@lru_cache(maxsize=FEW + 1)
+def all_orders(p: int) -> BoolArray:
+    """Every strict partial order of p labels, transitively closed, shape (n, p, p).
+
+    A new label is added to every order of those before it: its ancestors A hold all ancestors of
+    their members, its descendants D all descendants of theirs, and all of A is above all of D.
+    """
+    if p == 0:
+        return np.zeros((1, 0, 0), dtype=bool)
+    before = all_orders(p - 1)
+    subsets = (np.arange(2 ** (p - 1))[:, None] >> np.arange(p - 1)) & 1 == 1
+    found = []
+    for order in before:
+        above = subsets[~((subsets @ order.T) & ~subsets).any(axis=1)]
+        below = subsets[~((subsets @ order) & ~subsets).any(axis=1)]
+        # Every pair of A × D is in the order.
+        a, d = np.nonzero(~(above @ ~order @ below.T))
+        new = np.zeros((len(a), p, p), dtype=bool)
+        new[:, :-1, :-1], new[:, :-1, -1], new[:, -1, :-1] = order, above[a], below[d]
+        found.append(new)
+    out = np.concatenate(found)
+    out.flags.writeable = False
+    return out
 
 
 def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None) -> Posterior:

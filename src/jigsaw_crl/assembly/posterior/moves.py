@@ -1,6 +1,7 @@
 """Metropolis moves on strict partial orders, compiled.
 
-Orders are bit sets (see `posterior.bitsets`). The score of an order R is
+An order on p labels is two arrays of 64-bit words, `up` and `down`, shape (p, words): bit d of
+`up[a]` and bit a of `down[d]` are set when a is an ancestor of d. The score of an order R is
 
     Σ_{(a, d) ∈ R} implied[a, d] + Σ_{covers (a, d)} cover[a, d] + Σ_{d with ancestors} ancestry[d]
 
@@ -22,16 +23,24 @@ A sweep proposes a bridge for every active pair, then flips, and then moves of l
 cheap and reach every order: a quarter of them try any pair, the others one that costs little. Most
 pairs are improbable, but there are many of them, and they change by flips alone. Labels that stand
 on the wrong side of several others come to the right one by moves alone.
+
+Importing this module loads numba (about half a second), so callers import it inside the functions
+that use it.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numba as nb
 import numpy as np
 
-from jigsaw_crl.assembly.posterior.bitsets import bit, compiled, contains, members
 from jigsaw_crl.assembly.posterior.walk import FACT
 
-__all__ = ["metropolis"]
+__all__ = ["compiled", "metropolis"]
 
 # The lowest bit of a word.
 ONE = np.uint64(1)
@@ -42,9 +51,50 @@ LARGEST_BRIDGE, LONGEST_SIDE = 1024, 64
 BESIDE, BELOW, ABOVE, BELOW_ALL, ABOVE_ALL, KINDS = range(6)
 # Deleting a bridge keeps the pairs worth more than one of these, drawn at random.
 THRESHOLDS = (np.inf, 8.0, 3.0, 1.0)
+# As numpy does, and without the lock of the interpreter.
+jit: Any = partial(nb.njit, nogil=True, error_model="numpy")
 # Moves are inlined, because passing an array to a compiled function counts a reference, which is
-# slow here. Grouped in a named tuple, the arrays took twice as long.
-inlined = compiled(kept=False, forceinline=True)
+# slow here. Grouped in a named tuple, the arrays took twice as long. Only compiled functions call
+# them, so that Python needs no way to.
+inlined = jit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """The function compiled, and cached on disk.
+
+    Without a writable cache folder every process compiles for itself.
+    """
+    try:
+        return jit(cache=True)(function)
+    except RuntimeError:
+        return jit()(function)
+
+
+@inlined
+def bit(label):  # type: ignore[no-untyped-def]
+    """The bit of a label within its word, which is word `label >> 6`."""
+    return ONE << np.uint64(label & 63)
+
+
+@inlined
+def contains(words, row, label):  # type: ignore[no-untyped-def]
+    """Is `label` in the set `words[row]`?"""
+    return (words[row, label >> 6] >> np.uint64(label & 63)) & ONE != 0
+
+
+@inlined
+def members(words, row, first, out):  # type: ignore[no-untyped-def]
+    """Write `first`, then the set `words[row]`, ascending, to `out` till it is full; how many."""
+    out[0] = first
+    n = 1
+    for w in range(words.shape[1]):
+        rest = words[row, w]
+        while rest != 0 and n < len(out):
+            low = rest & (~rest + ONE)
+            out[n] = (w << 6) + math.frexp(np.float64(low))[1] - 1
+            n += 1
+            rest ^= low
+    return n
 
 
 @inlined
@@ -188,28 +238,29 @@ def _broken(down, named, targets):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _place(up, down, w, kind, place):  # type: ignore[no-untyped-def]
-    """Fill `place` with the ancestors and the descendants that a label has at a place by w."""
-    for k in range(up.shape[1]):
-        place[0, k] = down[w, k] if kind != ABOVE_ALL else np.uint64(0)
-        place[1, k] = up[w, k] if kind != BELOW_ALL else np.uint64(0)
-    if kind in (BELOW, BELOW_ALL):
-        place[0, w >> 6] |= bit(w)
-    if kind in (ABOVE, ABOVE_ALL):
-        place[1, w >> 6] |= bit(w)
+def _place(up, down, w, kind, k):  # type: ignore[no-untyped-def]
+    """Word k of the ancestors, and of the descendants, that a label has at a place by w."""
+    above = down[w, k] if kind != ABOVE_ALL else np.uint64(0)
+    below = up[w, k] if kind != BELOW_ALL else np.uint64(0)
+    if k == w >> 6 and kind in (BELOW, BELOW_ALL):
+        above |= bit(w)
+    if k == w >> 6 and kind in (ABOVE, ABOVE_ALL):
+        below |= bit(w)
+    return above, below
 
 
 @inlined
-def _places(up, down, v, place, other):  # type: ignore[no-untyped-def]
-    """How many of the places of v are `place`, and one of them; `other` is working space."""
+def _places(up, down, v, place):  # type: ignore[no-untyped-def]
+    """How many of the places of v are `place`, and one of them."""
     n, one = 0, 0
     for w in range(up.shape[0]):
         for kind in range(KINDS if w != v else 1):
-            _place(up, down, w, kind, other)
             same = True
             for k in range(up.shape[1]):
-                if place[0, k] != other[0, k] or place[1, k] != other[1, k]:
+                above, below = _place(up, down, w, kind, k)
+                if place[0, k] != above or place[1, k] != below:
                     same = False
+                    break
             if same:
                 n, one = n + 1, w * KINDS + kind
     return n, one
@@ -287,7 +338,7 @@ def _put(up, down, v, place):  # type: ignore[no-untyped-def]
         up[v, k] = place[1, k]
 
 
-@compiled()
+@compiled
 def metropolis(  # type: ignore[no-untyped-def]
     up,
     down,
@@ -318,7 +369,7 @@ def metropolis(  # type: ignore[no-untyped-def]
     sides = np.empty((2, LONGEST_SIDE + 1), np.int64)
     masks = np.empty((3, LONGEST_SIDE), np.uint64)
     changed = np.empty(LARGEST_BRIDGE, np.int64)
-    old, new, other = np.empty((3, 2, up.shape[1]), np.uint64)
+    old, new = np.empty((2, 2, up.shape[1]), np.uint64)
     nowhere = np.zeros((2, up.shape[1]), np.uint64)
     labels = np.empty((2, p + 1), np.int64)
     worth, upto = np.empty((2, KINDS * p))
@@ -356,12 +407,13 @@ def metropolis(  # type: ignore[no-untyped-def]
             for k in range(up.shape[1]):
                 old[0, k], old[1, k] = down[v, k], up[v, k]
             _put(up, down, v, nowhere)
-            back, was = _places(up, down, v, old, other)
+            back, was = _places(up, down, v, old)
             if back > 0:
                 _worths(up, down, implied, cover, ancestry, v, labels, worth)
                 place = _drawn(random, worth, upto)
-                _place(up, down, place // KINDS, place % KINDS, new)
-                forth, _ = _places(up, down, v, new, other)
+                for k in range(up.shape[1]):
+                    new[0, k], new[1, k] = _place(up, down, place // KINDS, place % KINDS, k)
+                forth, _ = _places(up, down, v, new)
                 _put(up, down, v, new)
                 u = np.float64(_random_bits(random) >> np.uint64(11)) * 2.0**-53
                 certain = FACT * (broken - _broken(down, named, targets))

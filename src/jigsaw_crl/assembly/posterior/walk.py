@@ -6,7 +6,7 @@
 The three weights hold the clients' evidence and the prior (see `model`). `broken` is the number of
 statements "one of these is an ancestor of d" that R contradicts.
 
-Compiled functions are imported where they are used, for start-up time.
+Orders are bit sets in machine words (see `moves`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,20 @@ import numpy as np
 import numpy.typing as npt
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.base.order import boolean_product, cover_matrix
+from jigsaw_crl.base.order import boolean_product, cover_matrix, greedy_order
 from jigsaw_crl.base.terminal import counted
 
-__all__ = ["FACT", "KNOWN", "Chains", "OneOf", "Weights", "Words", "is_open"]
+__all__ = [
+    "FACT",
+    "KNOWN",
+    "Chains",
+    "OneOf",
+    "Weights",
+    "Words",
+    "best_order",
+    "decode",
+    "is_open",
+]
 
 Words = npt.NDArray[np.uint64]
 # Candidates, one of which is an ancestor of the last.
@@ -40,6 +50,19 @@ COSTLY = 3.0
 MOST_FLIPS = 128
 # A sweep moves two labels, and another one for every so many.
 MOVED = 64
+
+
+def pack(matrix: BoolArray) -> Words:
+    """Rows of a boolean matrix as 64-bit words; bit j of word w stands for column 64 w + j."""
+    whole = np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % 64)))
+    packed = np.ascontiguousarray(np.packbits(whole, axis=1, bitorder="little"))
+    return packed.view(np.dtype("<u8")).astype(np.uint64)
+
+
+def unpack(words: Words, m: int) -> BoolArray:
+    """The boolean matrix with `m` columns that was given to `pack`."""
+    raw = np.ascontiguousarray(words.astype("<u8")).view(np.uint8)
+    return np.unpackbits(raw, axis=1, count=m, bitorder="little").astype(bool)
 
 
 def is_open(mean: FloatArray) -> BoolArray:
@@ -122,9 +145,6 @@ class Chains:
         rng: np.random.Generator,
     ) -> Chains:
         """Chains that start at the given orders."""
-        # Imported here because it loads the compiler.
-        from jigsaw_crl.assembly.posterior.bitsets import pack
-
         random = list(rng.integers(0, 2**63, size=(len(orders), 1), dtype=np.uint64))
         up, down = [pack(order) for order in orders], [pack(order.T) for order in orders]
         chains = cls(weights, up, down, random, weights.scores(np.array(orders)).tolist())
@@ -159,8 +179,6 @@ class Chains:
 
     def matrices(self) -> list[BoolArray]:
         """The orders, shape (p, p) each."""
-        from jigsaw_crl.assembly.posterior.bitsets import unpack
-
         return [unpack(up, len(self.weights)) for up in self.up]
 
     def walk(
@@ -181,7 +199,7 @@ class Chains:
         orders : array of uint64, shape (n, kept, p, words)
             `kept` orders of each chain, evenly spaced, at most one a sweep.
         """
-        from jigsaw_crl.assembly.posterior.bitsets import pack
+        # Imported here because it loads the compiler.
         from jigsaw_crl.assembly.posterior.moves import metropolis
 
         w, (n, (p, words)) = self.weights, (len(self.up), self.up[0].shape)
@@ -205,3 +223,27 @@ class Chains:
         with ThreadPoolExecutor(max_workers=2) as pool:
             self.score = list(counted(pool.map(run, range(n)), n))
         return trace, counts, orders
+
+
+def best_order(worth: FloatArray, rng: np.random.Generator) -> BoolArray:
+    """A closed order with a high sum of the worths of its pairs, shape (p, p) like the worths.
+
+    The labels are shuffled, so that ties are broken at random and not by position. Local search
+    after greedy insertion changed neither trust nor best guesses (E1 .806 and .807, 96 worlds).
+    """
+    p = len(worth)
+    grid = np.ix_(*(rng.permutation(p),) * 2)
+    out = np.zeros((p, p), dtype=bool)
+    out[grid] = greedy_order(np.ascontiguousarray(worth[grid]))
+    return out
+
+
+def decode(probability: FloatArray, rng: np.random.Generator) -> BoolArray:
+    """The closed order R with the largest Σ_R (2π − 1): the most right pairs, less the wrong ones.
+
+    So a pair with a probability below one half is claimed only if other pairs imply it. The
+    expected F1 would allow less probable pairs, but in sparse systems these are overstated: over
+    180 worlds of six families the F1 was .875, with a threshold of F1/2 .869, and .836 against
+    .796 in sparse ones.
+    """
+    return best_order(2.0 * probability - 1.0, rng)

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.posterior.search import best_order
+from jigsaw_crl.assembly.posterior.walk import best_order
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 
