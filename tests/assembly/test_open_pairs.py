@@ -68,6 +68,19 @@ def test_a_verdict_needs_evidence_that_points_the_same_way(probability, evidence
     assert (decided.verdicts[0, 1], decided.why[0, 1]) == (verdict, why)
 
 
+def test_a_pair_that_one_client_clearly_opposes_stays_open_unless_others_imply_it():
+    P, E = np.zeros((3, 3)), np.zeros((3, 3))
+    P[0, 1] = P[1, 2] = P[0, 2] = 0.99
+    E[0, 1] = E[1, 2] = E[0, 2] = 5.0
+    against = np.zeros((3, 3), dtype=bool)
+    against[0, 1] = True
+    decided = decide(P, E, opposed=against)
+    assert (decided.verdicts[0, 1], decided.why[0, 1]) == (OPEN, Why.OPPOSED)
+    against = np.zeros((3, 3), dtype=bool)
+    against[0, 2] = True
+    assert decide(P, E, opposed=against).verdicts[0, 2] == YES
+
+
 def test_what_decided_pairs_imply_needs_no_evidence_of_its_own():
     P, E = np.zeros((3, 3)), np.zeros((3, 3))
     P[0, 1] = P[1, 2] = P[0, 2] = 0.99

@@ -22,6 +22,7 @@ import numpy as np
 from jigsaw_crl.assembly.dissent import (
     Falls,
     differing_labels,
+    opposed,
     pairs_apart,
     with_witnesses,
 )
@@ -301,6 +302,7 @@ def _by_evidence(
         probability,
         log_factor,
         chains=draws.chains,
+        opposed=opposed(said, probability),
         room=bounds.room(options.smallest_effect),
         size_matters=options.smallest_effect is not None,
         known=panel.known,

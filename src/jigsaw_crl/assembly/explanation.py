@@ -319,6 +319,7 @@ DOUBTS = {
     f"{CERTAIN_YES} or below {CERTAIN_NO}",
     Why.DISPUTED: "the chains that sample orders disagree on this pair: one alone would decide it, "
     "another would not",
+    Why.OPPOSED: "one client clearly says the opposite of what the others say together",
     Why.FEW: "it would rest on too few clients: at least {asked} are asked for",
     Why.LARGE: 'effects {possible} are possible, and "no" must exclude those above {matters:g}',
     Why.PRIOR: "the probability comes from the prior or from other pairs, which is no verdict: "

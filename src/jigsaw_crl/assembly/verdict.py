@@ -2,7 +2,8 @@
 
 A pair is decided when its probability passes 0.95 or 0.05, in all chains together and nearly so in
 every chain, and when its own evidence points the same way or decided pairs imply the answer. The
-prior alone decides nothing, and neither do chains that disagree.
+prior alone decides nothing, and neither do chains that disagree, nor clients one of which clearly
+says the opposite.
 
 A "no" excludes effects above some size. Evidence that leaves room for a large effect says no "no".
 A "no" that follows from others needs a size too: its own where the pair was measured, else that of
@@ -108,7 +109,8 @@ class Why(IntEnum):
     PRIOR = 5  # the probability is beyond a threshold, the evidence is not
     LARGE = 6  # an effect above the size that matters is not excluded
     KNOWN = 7  # the user said so
-    FEW = 8  # it would rest on fewer clients than are asked for
+    OPPOSED = 8  # a client that counts clearly says the opposite
+    FEW = 9  # it would rest on fewer clients than are asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,7 @@ def decide(
     evidence: FloatArray,
     *,
     chains: FloatArray | None = None,
+    opposed: BoolArray | None = None,
     room: FloatArray | None = None,
     size_matters: bool = False,
     known: npt.NDArray[np.int8] | None = None,
@@ -136,6 +139,8 @@ def decide(
         Probability and log Bayes factor of every pair.
     chains : array, shape (n_chains, p, p), optional
         The probabilities of each chain alone.
+    opposed : array of bool, shape (p, p), optional
+        Pairs on which a client clearly says the opposite of what is probable.
     room : array, shape (p, p), optional
         The size of effect that the data do not exclude, over that which "no" must exclude; NaN
         where nobody measured the pair. By default sizes do not count.
@@ -151,8 +156,9 @@ def decide(
     least, most = (probability,) * 2 if chains is None else (chains.min(axis=0), chains.max(axis=0))
     high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
     low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
-    yes = high & ((evidence > LEAST_FOR) | (said == YES))
-    against = low & ((evidence < -LEAST_AGAINST) | (said == NO))
+    free = True if opposed is None else ~opposed
+    yes = high & (free & (evidence > LEAST_FOR) | (said == YES))
+    against = low & (free & (evidence < -LEAST_AGAINST) | (said == NO))
     with np.errstate(invalid="ignore"):
         small, large = size <= 1.0, size > 1.0
     no, above = against & ~large, transitive_closure(yes)
@@ -168,6 +174,8 @@ def decide(
     why[disputed(least, most)] = Why.DISPUTED
     if large.any():
         why[large & low & (against | refuted(above, against))] = Why.LARGE
+    if opposed is not None:
+        why[(high | low) & opposed] = Why.OPPOSED
     why[verdicts != OPEN] = Why.IMPLIED
     why[yes | (no & (verdicts == NO))] = Why.EVIDENCE
     if size_matters:
