@@ -27,7 +27,7 @@ def examples_do_not_depend_on_imports():
         yield
 
 
-def _optional(name: str, extra: str):
+def _optional(name, extra):
     """A fixture with an optional library: imported by the tests that need it, which it may skip."""
 
     @pytest.fixture(scope="session", name=name)
@@ -104,13 +104,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @cache
-def shares_results(file: str) -> bool:
+def shares_results(file):
     """Do the tests of a file share results, which a second worker would compute again?"""
     path = ROOT / file
     return path.is_file() and any(sign in path.read_text("utf-8") for sign in SHARES)
 
 
-def _together(nodeid: str) -> str:
+def _together(nodeid):
     """What one worker takes as a whole: a folder, a file or a single test."""
     file = nodeid.split("::", 1)[0]
     if file.startswith(TOGETHER):

@@ -19,7 +19,7 @@ def test_scikit_learns_own_checks_pass(method):
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[np.ndarray, np.ndarray]:
+def rows():
     control, regimes = jc.simulate.setting("A", 0).rows(0, 5000, seed=1)
     X = np.vstack([control, *regimes.values()])
     return X, np.repeat(["control", *regimes], 5000)

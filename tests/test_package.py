@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 600
 
 
-def _run(*command: object, folder: Path) -> str:
+def _run(*command, folder):
     """The output of a command that sees neither this folder nor the user's settings."""
     hidden = ("PYTHON", "VIRTUAL_ENV")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
@@ -38,7 +38,7 @@ def _run(*command: object, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder)]
     # The build backend comes from the package index.
@@ -51,7 +51,7 @@ def wheel(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory) -> Path:
+def installed(wheel, tmp_path_factory):
     """The programs of an environment with the wheel in it."""
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)

@@ -15,7 +15,7 @@ from jigsaw_crl.study import write_moments
 from .study.tables import client_of
 
 
-def sampled_study(seed: int, n: int, kind: str, shift: float) -> dict[str, dict[str, np.ndarray]]:
+def sampled_study(seed, n, kind, shift):
     """Rows of four clients, each with its control first."""
     protocol = jc.simulate.Intervention.named(kind, shift=shift)
     world = jc.simulate.random_world(6, 4, 0.7, seed=83_000 + seed, intervention=protocol)
@@ -131,7 +131,7 @@ def test_any_number_of_workers_gives_the_same_result_to_the_last_bit(n_samples):
         assert everything(jc.recover(clients, n_jobs=n_jobs)) == alone
 
 
-def defects(seed: int) -> list[jc.Client]:
+def defects(seed):
     """A study in which many things are wrong, drawn at random."""
     rng = np.random.default_rng(seed)
     kind, shift = [("paper", 0), ("hard", 2), ("mean-only", 0), ("weak", 0)][seed % 4]

@@ -14,7 +14,7 @@ from jigsaw_crl.base.findings import Finding
 
 
 @pytest.fixture(scope="module")
-def objects() -> dict[str, Any]:
+def objects():
     world = jc.simulate.setting("A", 0)
     sampled, exact = world.clients(n_samples=1_000, seed=1), world.clients()
     result, certain = jc.recover(sampled), jc.recover(exact)
@@ -48,7 +48,7 @@ def objects() -> dict[str, Any]:
     }
 
 
-def _rows(world: jc.simulate.World) -> dict[str, np.ndarray]:
+def _rows(world):
     control, regimes = world.rows(0, 500)
     return {"control": control, **regimes}
 
@@ -72,7 +72,7 @@ def test_every_public_type_is_among_those_copied(objects):
     assert public - {"JigsawError"} <= {name.split(",")[0] for name in objects}
 
 
-def assert_equal(new: Any, old: Any, ignore: frozenset[str] | set[str] = frozenset()) -> None:
+def assert_equal(new, old, ignore=frozenset()):
     """Equal type and content, all the way down; arrays that were read-only still are."""
     assert type(new) is type(old)
     if isinstance(old, np.ndarray):

@@ -23,11 +23,11 @@ from .assembly import test_meanings as meanings
 pytestmark = pytest.mark.slow
 
 
-def findings(result: jc.Result) -> Counter:
+def findings(result):
     return Counter((str(f), f.value, f.threshold) for f in result.diagnostics)
 
 
-def assert_same_result(one: jc.Result, other: jc.Result) -> None:
+def assert_same_result(one, other):
     assert one.order.to_frame().equals(other.order.to_frame())
     assert one.order.notes == other.order.notes
     assert one.order.client_weights == other.order.client_weights
@@ -42,7 +42,7 @@ def assert_same_result(one: jc.Result, other: jc.Result) -> None:
 
 
 # -- the roads ------------------------------------------------------------------------------------
-def added(fragments: list[jc.Fragment], seed: int) -> jc.Result:
+def added(fragments, seed):
     """One site first, the others one by one in another order."""
     order = np.random.default_rng(seed).permutation(len(fragments)).tolist()
     first = fragments[order[0]]
@@ -53,13 +53,13 @@ def added(fragments: list[jc.Fragment], seed: int) -> jc.Result:
     return result
 
 
-def from_files(fragments: list[jc.Fragment], root) -> jc.Result:
+def from_files(fragments, root):
     paths = [jc.save_fragment(f, root / f"{f.client}.json") for f in fragments]
     assert run(["assemble", *map(str, paths), "--out", str(root / "out")]) == 0
     return jc.load_result(root / "out")
 
 
-def by_round(fragments: list[jc.Fragment], root) -> jc.Result:
+def by_round(fragments, root):
     names = tuple(f.client for f in fragments)
     settings = CoordinatorSettings(
         sites=names, results=root / "rounds", most_bytes=10_000_000, witnesses=1

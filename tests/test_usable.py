@@ -14,7 +14,7 @@ PUMP = frozenset({"pump"})
 
 
 @pytest.fixture(scope="module")
-def fragments() -> list[jc.Fragment]:
+def fragments():
     """Clients with few rows and weak interventions, some of which cannot be seen."""
     found = []
     for seed in range(8):
@@ -28,7 +28,7 @@ def fragments() -> list[jc.Fragment]:
     return found
 
 
-def about(fragment: jc.Fragment, check: str) -> list[str | None]:
+def about(fragment, check):
     return [f.regime for f in fragment.findings if f.check == check]
 
 

@@ -1,28 +1,18 @@
 """Small fragments for the assembly tests."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from jigsaw_crl import Fragment, PartialOrder
-from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, RankOne, Statements
+from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
 from jigsaw_crl.nullcone import Recovery
-from jigsaw_crl.truth.simulate import World, random_world
+from jigsaw_crl.truth.simulate import random_world
 
 Pair = tuple[str, str]
 
 
-def lab(
-    name: str,
-    labels: Sequence[str],
-    *,
-    yes: Iterable[Pair] = (),
-    no: Iterable[Pair] = (),
-    one_of: Iterable[tuple[Iterable[str], str]] = (),
-) -> Fragment:
+def lab(name, labels, *, yes=(), no=(), one_of=()):
     """A client that states exactly these pairs; labels of its open pairs share a district."""
     position = {label: i for i, label in enumerate(labels)}
     said = np.full((len(labels), len(labels)), CANNOT_SAY, dtype=np.int8)
@@ -42,15 +32,7 @@ def lab(
     )
 
 
-def weighs(
-    name: str,
-    labels: Sequence[str],
-    ancestor: ArrayLike,
-    district: ArrayLike,
-    *,
-    rank_one: RankOne | None = None,
-    **factors: Any,
-) -> Fragment:
+def weighs(name, labels, ancestor, district, *, rank_one=None, **factors):
     """A client that says these log Bayes factors; every label is a block of its own."""
     blocks = tuple(frozenset([x]) for x in labels)
     said = np.array(ancestor, dtype=float)
@@ -66,16 +48,16 @@ def weighs(
     )
 
 
-def perfect(world: World) -> list[Fragment]:
+def perfect(world):
     """What exact moments tell: `tests/nullcone` shows that all of it is true."""
     return [Recovery.of(client).fragment() for client in world.clients()]
 
 
-def small_world(seed: int, n_latent: int = 12, n_clients: int = 4) -> World:
+def small_world(seed, n_latent=12, n_clients=4):
     return random_world(n_latent, n_clients, 0.6, seed=seed)
 
 
-def flipped(fragment: Fragment, rate: float, rng: np.random.Generator) -> Fragment:
+def flipped(fragment, rate, rng):
     """Each statement negated with probability `rate`; disjunctions and spouses left out."""
     assert fragment.statements is not None
     said = fragment.statements.ancestor.copy()
@@ -84,7 +66,7 @@ def flipped(fragment: Fragment, rate: float, rng: np.random.Generator) -> Fragme
     return replace(fragment, statements=Statements(said))
 
 
-def weighed(fragment: Fragment, rate: float) -> Fragment:
+def weighed(fragment, rate):
     """The statements as log Bayes factors for an error rate."""
     assert fragment.statements is not None
     said = fragment.statements.ancestor
@@ -95,6 +77,6 @@ def weighed(fragment: Fragment, rate: float) -> Fragment:
     return replace(fragment, statements=None, bayes=bayes, n_samples={"control": 1000})
 
 
-def noisy(world: World, rate: float, seed: int = 0) -> list[Fragment]:
+def noisy(world, rate, seed=0):
     rng = np.random.default_rng(seed)
     return [weighed(flipped(f, rate, rng), rate) for f in perfect(world)]

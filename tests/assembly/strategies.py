@@ -6,7 +6,6 @@ from itertools import permutations
 import numpy as np
 from hypothesis import strategies as st
 
-from jigsaw_crl import Fragment, GlobalOrder
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.fragment.fragment import Statements
 
@@ -16,7 +15,7 @@ LABELS = "abcd"
 
 
 @st.composite
-def true_labs(draw: st.DrawFn) -> list[Fragment]:
+def true_labs(draw):
     """One to three clients that state true facts about one random order of four labels."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shuffle = rng.permutation(len(LABELS))
@@ -25,25 +24,25 @@ def true_labs(draw: st.DrawFn) -> list[Fragment]:
 
 
 @st.composite
-def any_labs(draw: st.DrawFn) -> list[Fragment]:
+def any_labs(draw):
     """One to three clients whose statements may contradict each other."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return [_lab(name, rng, rng.random((4, 4)) < 0.4) for name in _names(draw)]
 
 
 @st.composite
-def sampled_labs(draw: st.DrawFn) -> list[Fragment]:
+def sampled_labs(draw):
     """One to three clients with random Bayes factors of every kind."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return [_sampled_lab(name, rng) for name in _names(draw)]
 
 
-def labs() -> st.SearchStrategy[list[Fragment]]:
+def labs():
     """Clients of any of these kinds."""
     return st.one_of(true_labs(), any_labs(), sampled_labs())
 
 
-def reordered(fragment: Fragment, rng: np.random.Generator) -> Fragment:
+def reordered(fragment, rng):
     """The same fragment with its labels, blocks and districts listed in another order."""
     deal = rng.permutation(len(fragment.labels))
     grid = np.ix_(deal, deal)
@@ -70,7 +69,7 @@ def reordered(fragment: Fragment, rng: np.random.Generator) -> Fragment:
     )
 
 
-def assert_same(one: GlobalOrder, other: GlobalOrder) -> None:
+def assert_same(one, other):
     """Everything that the two orders say is equal."""
     assert (one.labels, one.mode, one.notes) == (other.labels, other.mode, other.notes)
     assert (one.options, one.convergence) == (other.options, other.convergence)
@@ -81,15 +80,15 @@ def assert_same(one: GlobalOrder, other: GlobalOrder) -> None:
     assert one.to_frame().equals(other.to_frame())
 
 
-def _names(draw: st.DrawFn) -> list[str]:
+def _names(draw):
     return [f"lab-{k}" for k in range(draw(st.integers(1, 3)))]
 
 
-def _some_labels(rng: np.random.Generator) -> list[str]:
+def _some_labels(rng):
     return [LABELS[i] for i in sorted(rng.permutation(4)[: rng.integers(2, 5)])]
 
 
-def _lab(name: str, rng: np.random.Generator, truth: np.ndarray) -> Fragment:
+def _lab(name, rng, truth):
     labels = _some_labels(rng)
     yes, no, one_of = [], [], []
     for a, d in permutations(labels, 2):
@@ -103,7 +102,7 @@ def _lab(name: str, rng: np.random.Generator, truth: np.ndarray) -> Fragment:
     return lab(name, labels, yes=yes, no=no, one_of=one_of)
 
 
-def _sampled_lab(name: str, rng: np.random.Generator) -> Fragment:
+def _sampled_lab(name, rng):
     labels = tuple(_some_labels(rng))
     p = len(labels)
     district, lean = rng.normal(-3.0, 3.0, size=(p, p)), rng.normal(size=(p, p))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-import jigsaw_crl as jc
 from jigsaw_crl.assembly import dissent
 from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.evidence import Evidence
@@ -16,27 +15,27 @@ from jigsaw_crl.assembly.verdict import SURE
 from .clients import weighs
 
 
-def says(name: str, factor: float, labels: tuple[str, ...] = ("pump", "valve")) -> jc.Fragment:
+def says(name, factor, labels=("pump", "valve")):
     """A site that says this of the first label's effect on the second, and nothing else."""
     ancestor = np.zeros((2, len(labels), len(labels)))
     ancestor[0, 0, 1] = factor
     return weighs(name, labels, ancestor, np.full(ancestor.shape[1:], -3.0))
 
 
-def evidence_of(fragments) -> Evidence:
+def evidence_of(fragments):
     panel = read_fragments(fragments)
     return Evidence.heard(panel, Use.all_of(panel)).without_single_directions()
 
 
-def panel(*factors: float) -> Evidence:
+def panel(*factors):
     return evidence_of([says(f"site-{i}", x) for i, x in enumerate(factors)])
 
 
-def agreement(evidence: Evidence) -> np.ndarray:
+def agreement(evidence):
     return expit(SURE - dissent.sites_differ(evidence))
 
 
-def pairs_apart(evidence: Evidence):
+def pairs_apart(evidence):
     return dissent.pairs_apart(evidence, dissent.sites_differ(evidence))
 
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jigsaw_crl import GlobalOrder, Verdict, assemble
+from jigsaw_crl import Verdict, assemble
 from jigsaw_crl.assembly import check_certificate
-from jigsaw_crl.assembly.entailment import Fact, Step
+from jigsaw_crl.assembly.entailment import Fact
 
 from .clients import lab, noisy, perfect, small_world
 from .strategies import labs
 
 
-def follows(step: Step, known: set[Fact], order: GlobalOrder) -> bool:
+def follows(step, known, order):
     """Does a step follow from its premises, by the definition of its rule?"""
     fact = step.fact
     if step.rule == "chain":
@@ -39,7 +39,7 @@ def follows(step: Step, known: set[Fact], order: GlobalOrder) -> bool:
     return not known and (step.rule != "stated" or len(step.supporting) > 0)
 
 
-def check_all(order: GlobalOrder) -> set[str]:
+def check_all(order):
     again, rules = assemble(order.fragments, method=order.options.method), set()
     for a, d in permutations(order.labels, 2):
         certificate = order.explain(a, d)

@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 from jigsaw_crl import InputError, assemble, next_client, recover
 from jigsaw_crl.truth.simulate import random_world, world_from_graph
 from jigsaw_crl.truth.simulate.views import View
-from jigsaw_crl.truth.simulate.world import World
 
 from .clients import perfect
 from .strategies import labs
 
 
-def start(seed: int) -> tuple[World, object]:
+def start(seed):
     world = random_world(16, 4, 0.6, seed=seed)
     return world, assemble(perfect(world))
 
 
-def observe(world: World, labels, name: str):
+def observe(world, labels, name):
     nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
     view = View(name, nodes, np.eye(len(nodes)))
     (fragment,) = perfect(replace(world, views=(view,)))

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from jigsaw_crl import Fragment, Verdict, assemble
+from jigsaw_crl import Verdict, assemble
 
 from .clients import weighs
 
 
-def weighing(name: str, labels: str, odds: dict[str, tuple[float, float]]) -> Fragment:
+def weighing(name, labels, odds):
     """Log factors (ancestor, district) of some pairs; all other pairs look unrelated."""
     p = len(labels)
     ancestor, district = np.full((2, p, p), -3.0), np.full((p, p), -5.0)
@@ -52,7 +52,7 @@ def test_a_label_below_which_hidden_causes_look_like_ancestry_is_believed_less_i
     sees = {f"h{x}": (9.0, -9.0) for x in (*effects, "w", "v")}
     both = [weighing(f"b{k}", "h" + effects + "wv", sees) for k in range(2)]
 
-    def doubted(pairs: list[str]) -> float:
+    def doubted(pairs):
         said = dict.fromkeys(pairs, odds)
         without = [weighing(f"w{k}", effects + "wv", said) for k in range(4)]
         order = assemble([*without, *both])

@@ -1,6 +1,5 @@
 """Exact statements: what follows, compared with all orders, and statements that contradict."""
 
-from collections.abc import Sequence
 from itertools import combinations, permutations
 
 import numpy as np
@@ -22,7 +21,7 @@ LABELS = "abcde"
 CONTRADICT = "the statements contradict each other"
 
 
-def fits(orders: np.ndarray, fragments, labels: Sequence[str] = LABELS) -> np.ndarray:
+def fits(orders, fragments, labels=LABELS):
     """The orders that agree with every statement and every disjunction."""
     good = np.ones(len(orders), dtype=bool)
     for fragment in fragments:
@@ -36,7 +35,7 @@ def fits(orders: np.ndarray, fragments, labels: Sequence[str] = LABELS) -> np.nd
     return orders[good]
 
 
-def random_lab(name: str, rng: np.random.Generator, truth: np.ndarray):
+def random_lab(name, rng, truth):
     """A client that states some true pairs, and sets that hold an ancestor."""
     some = [pair for pair in permutations(range(5), 2) if rng.random() < 0.25]
     said = [[(LABELS[i], LABELS[j]) for i, j in some if truth[i, j] == is_so] for is_so in (1, 0)]

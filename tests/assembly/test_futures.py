@@ -11,7 +11,6 @@ import jigsaw_crl as jc
 from jigsaw_crl.assembly.design import SiteSearch
 from jigsaw_crl.assembly.futures import Outlook, stated
 from jigsaw_crl.truth.simulate.views import View
-from jigsaw_crl.truth.simulate.world import World
 
 from .clients import lab
 
@@ -19,13 +18,13 @@ ROWS = 1000
 
 
 @cache
-def study(seed: int) -> tuple[World, jc.Result]:
+def study(seed):
     hard = jc.simulate.Intervention("hard", shift=1.0)
     world = jc.simulate.random_world(8, 3, 0.6, seed=seed, intervention=hard)
     return world, jc.recover([rows_of(world, k, 1) for k in range(3)])
 
 
-def rows_of(world: World, k: int, factor: int) -> jc.Client:
+def rows_of(world, k, factor):
     """A site with `factor` times the rows; the first ones are always the same."""
     parts = [world.rows(k, ROWS, seed=1)]
     if factor > 1:
@@ -36,7 +35,7 @@ def rows_of(world: World, k: int, factor: int) -> jc.Client:
     return jc.Client.from_samples(name, observational=control, interventions=regimes)
 
 
-def with_site(world: World, labels: tuple[str, ...], seed: int) -> jc.Fragment:
+def with_site(world, labels, seed):
     """What a new site with these labels says."""
     nodes = np.array([world.node(label) for label in labels], dtype=np.intp)
     mixing = np.random.default_rng(seed).normal(size=(2 * len(nodes), len(nodes)))

@@ -20,7 +20,7 @@ CONTRADICTED = "knowledge-contradicted"
 
 
 @st.composite
-def knowledge(draw: st.DrawFn) -> Knowledge:
+def knowledge(draw):
     """Anything about four labels that does not contradict itself."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     pairs = [pair for pair in permutations(LABELS, 2) if rng.random() < 0.3]
@@ -34,7 +34,7 @@ def knowledge(draw: st.DrawFn) -> Knowledge:
         raise
 
 
-def follows(known: Knowledge, labels: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def follows(known, labels):
     yes, no = known.facts(labels)
     above = transitive_closure(yes)
     return above, refuted(above, no)

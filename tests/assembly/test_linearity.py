@@ -28,11 +28,11 @@ def test_what_a_curved_system_seems_to_say_is_withheld():
     assert not found.more_rows
 
 
-def found(check: str, label: str | None = None) -> Finding:
+def found(check, label=None):
     return Finding(check, "warning", "It looks odd.", "Look.", regime=label)
 
 
-def with_findings(fragment: jc.Fragment, *said: Finding) -> jc.Fragment:
+def with_findings(fragment, *said):
     return replace(fragment, findings=(*fragment.findings, *said))
 
 

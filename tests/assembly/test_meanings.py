@@ -3,7 +3,7 @@
 import jigsaw_crl as jc
 
 
-def exchanged(client: jc.Client, a: str, b: str) -> jc.Client:
+def exchanged(client, a, b):
     """The client with the regimes of two labels exchanged."""
     regimes = dict(client.interventions)
     regimes[a], regimes[b] = regimes[b], regimes[a]
@@ -12,7 +12,7 @@ def exchanged(client: jc.Client, a: str, b: str) -> jc.Client:
     )
 
 
-def mislabelled() -> tuple[jc.simulate.World, list[jc.Client], set[tuple[str, str]]]:
+def mislabelled():
     """A world, its clients, and the labels that one of them has exchanged."""
     world = jc.simulate.random_world(10, 6, 0.9, 4)
     clients, order = world.clients(5_000, seed=0), world.order

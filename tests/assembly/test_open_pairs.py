@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jigsaw_crl import Fragment, Verdict, assemble
+from jigsaw_crl import Verdict, assemble
 from jigsaw_crl.assembly.pairs import Bounds
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, LEAST_AGAINST, NO, OPEN, YES, Why, decide
 
 from .clients import weighs
 
 
-def client(name: str, ancestor: list[list[float]]) -> Fragment:
+def client(name, ancestor):
     """Two labels apart from each other, with these log Bayes factors of ancestry."""
     district = [[0, -20], [-20, 0]]
     return weighs(name, ("pump", "valve"), [ancestor], district, rank_one="no-ancestor")

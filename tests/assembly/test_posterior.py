@@ -15,30 +15,30 @@ from jigsaw_crl.evidence.priors import PAIR_COST
 from .clients import lab
 
 
-def exact_marginals(weights: Weights) -> np.ndarray:
+def exact_marginals(weights):
     orders = all_orders(len(weights))
     scores = np.array([weights.scores(o) for o in orders])
     weight = np.exp(scores - scores.max())
     return np.tensordot(weight / weight.sum(), orders, axes=1)
 
 
-def plain(evidence: np.ndarray) -> Weights:
+def plain(evidence):
     """Log factors less a cost for every pair, and a cost of 1 for every cover."""
     return Weights(evidence - PAIR_COST, np.full(evidence.shape, -1.0), np.zeros(len(evidence)))
 
 
-def any_weights(rng: np.random.Generator, p: int, scale: float) -> Weights:
+def any_weights(rng, p, scale):
     implied, cover = rng.normal(scale=scale, size=(2, p, p))
     return Weights(implied - 1.0, cover - 1.0, rng.normal(scale=scale, size=p))
 
 
-def stages(monkeypatch: pytest.MonkeyPatch, first: int, most: int = 16_000) -> None:
+def stages(monkeypatch, first, most=16_000):
     """Sweeps per half in the first stage, and the most in any."""
     monkeypatch.setattr(chains, "FIRST", first)
     monkeypatch.setattr(chains, "MOST_SWEEPS", most)
 
 
-def walked(weights: Weights, sweeps: int, moving: np.ndarray | None = None) -> np.ndarray:
+def walked(weights, sweeps, moving=None):
     """Share of the sweeps of one chain that had each pair."""
     p = len(weights)
     start, every = np.zeros((p, p), dtype=bool), ~np.eye(p, dtype=bool)

@@ -15,7 +15,7 @@ from .test_agreement import evidence_of
 
 
 def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
-    def evidence(ancestor: float, lean: float, n_clients: int) -> float:
+    def evidence(ancestor, lean, n_clients):
         """Pooled log Bayes factor of x → y where the intervention on y moved one direction."""
         factors, apart = np.full((2, 2, 2), -4.0), np.full((2, 2), -50.0)
         factors[:, 0, 1] = ancestor
@@ -34,7 +34,7 @@ def test_what_is_true_of_a_target_is_paid_once_not_by_every_client():
 
 
 def test_one_direction_at_all_clients_speaks_against_any_ancestor_more_with_each_client():
-    def missed(n_clients: int, n_single: int, rank_one: str | None = "no-ancestor"):
+    def missed(n_clients, n_single, rank_one="no-ancestor"):
         zeros = np.zeros((2, 2))
         singles = [(False, k < n_single) for k in range(n_clients)]
         given = [

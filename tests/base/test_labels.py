@@ -77,7 +77,7 @@ def test_printed_text_holds_no_command_for_a_terminal_and_json_keeps_its_meaning
     assert json.loads(safe_text(json.dumps(text, ensure_ascii=False))) == text
 
 
-def _client(*labels: str, name: str = "lab-1") -> jc.Client:
+def _client(*labels, name="lab-1"):
     rng = np.random.default_rng(0)
     rows = {label: rng.normal(size=(40, 3)) for label in labels}
     return jc.Client.from_samples(name, observational=rng.normal(size=(40, 3)), interventions=rows)

@@ -7,7 +7,7 @@ from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.threads import in_parallel
 
 
-def blas_threads() -> set[int]:
+def blas_threads():
     return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
 
 

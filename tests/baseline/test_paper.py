@@ -6,13 +6,13 @@ from hypothesis import given
 
 import jigsaw_crl as jc
 from jigsaw_crl.baseline import literal
-from jigsaw_crl.truth.simulate import SEM, Change, World
+from jigsaw_crl.truth.simulate import SEM, Change
 from jigsaw_crl.truth.simulate.sampling import Regime
 
 from .clients import SEEDS, literally, precisions, small_world
 
 
-def client_and_truth(seed: int):
+def client_and_truth(seed):
     """The world of `small_world`, its client's precisions on features, and the truth."""
     world = small_world(seed)
     return world, precisions(world.client(0)), world.truth(0)
@@ -25,7 +25,7 @@ def assert_in_span(rows, directions, scale):
     assert np.abs(rest).max() <= 1e-7 * scale
 
 
-def covariance(sem: SEM, world: World, mixing, change: Change | None = None):
+def covariance(sem, world, mixing, change=None):
     """Exact covariance of the features of client 0."""
     regime = Regime.of(sem if change is None else sem.changed(change), world.view(0).nodes, mixing)
     _, C = regime.latent_moments()
@@ -117,7 +117,7 @@ def test_lemma_2_the_change_lies_in_the_rows_of_the_block_and_its_ancestors(seed
         assert_in_span(Theta[label] - Theta[0], truth.Q[at_or_above(truth, label)], scale)
 
 
-def covered(world: World) -> bool:
+def covered(world):
     """Assumption 3: some client has both ends of each Hasse edge as singleton blocks, one above."""
     truths = [world.truth(k) for k in range(world.n_clients)]
     seen = {

@@ -38,7 +38,7 @@ def test_broken_files_are_read_or_refused_in_one_line(name, count, kinds):
 
 
 def test_a_defect_is_found(kinds):
-    def defect(_: bytes) -> None:
+    def defect(_):
         raise KeyError("X")
 
     kind = fuzz.Kind(kinds["csv"].seeds, kinds["csv"].change, defect, 1.0)

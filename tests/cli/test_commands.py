@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,7 @@ HANG = 300
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory) -> Path:
+def study(tmp_path_factory):
     root = tmp_path_factory.mktemp("cli") / "study"
     options = ["--setting", "A", "--samples", "2000", "--format", "csv"]
     assert cli.run(["simulate", *options, "--out", str(root)]) == 0
@@ -29,13 +28,13 @@ def study(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(study, tmp_path_factory) -> Path:
+def folder(study, tmp_path_factory):
     out = tmp_path_factory.mktemp("cli") / "result"
     assert cli.run(["recover", str(study), "--out", str(out)]) == 0
     return out
 
 
-def _json(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> dict:
+def _json(arguments, capsys):
     capsys.readouterr()
     assert cli.run([str(a) for a in arguments]) == 0
     out = capsys.readouterr().out
@@ -54,7 +53,7 @@ def test_an_error_from_the_installed_command_is_one_line_and_exit_2(tmp_path):
 
 
 def test_an_interruption_exits_130(monkeypatch, study, capsys):
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("jigsaw_crl.study.read_study", interrupted)
@@ -63,7 +62,7 @@ def test_an_interruption_exits_130(monkeypatch, study, capsys):
 
 
 def test_a_defect_is_not_hidden(monkeypatch, study):
-    def defect(*_: object, **__: object) -> None:
+    def defect(*_, **__):
         raise ZeroDivisionError
 
     monkeypatch.setattr("jigsaw_crl.study.read_study", defect)

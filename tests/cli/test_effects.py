@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from jigsaw_crl.cli import app as cli
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory) -> Path:
+def study(tmp_path_factory):
     root = tmp_path_factory.mktemp("cli") / "study"
     world = ["--latent", "4", "--clients", "3", "--coverage", "0.9", "--seed", "3"]
     options = [*world, "--intervention", "hard", "--shift", "1", "--samples", "2000"]
@@ -22,13 +21,13 @@ def study(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(study, tmp_path_factory) -> Path:
+def folder(study, tmp_path_factory):
     out = tmp_path_factory.mktemp("cli") / "result"
     assert cli.run(["recover", str(study), "--interventions", "hard", "--out", str(out)]) == 0
     return out
 
 
-def run(arguments: list[object], capsys, code: int = 0) -> str:
+def run(arguments, capsys, code=0):
     capsys.readouterr()
     assert cli.run([str(a) for a in arguments]) == code
     captured = capsys.readouterr()

@@ -27,7 +27,7 @@ from ..result.test_faults import DONE, KILLED, REFUSED, SURVIVED, fault_at, run_
 MOST_STEPS = 400
 
 
-def error_of(words: str, place: Path) -> str:
+def error_of(words, place):
     """Run a command in a folder; the line with which it fails, "" if it does not."""
     said = io.StringIO()
     with redirect_stdout(io.StringIO()), redirect_stderr(said):
@@ -35,13 +35,13 @@ def error_of(words: str, place: Path) -> str:
     return said.getvalue() if code else ""
 
 
-def command(words: str, place: Path) -> None:
+def command(words, place):
     """Run a command in a folder; its line about an error becomes the text of an exception."""
     if said := error_of(words, place):
         raise InputError(said, "")
 
 
-def is_there(output: Path) -> bool:
+def is_there(output):
     """Is there a file, or in a folder a result or a study?"""
     return output.is_file() or any(output.glob("[!.]*")) or (output / COMPLETE).exists()
 
@@ -84,7 +84,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lab(tmp_path_factory):
     """A folder with two tables, moments, two fragments and a result of one of them."""
     folder = tmp_path_factory.mktemp("lab")
     world = jc.simulate.setting("A", 0)
@@ -102,7 +102,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def content(root: Path, without: Path) -> dict[str, bytes]:
+def content(root, without):
     """The files of a folder, but for one of them or a folder of them, and for hidden ones."""
     files = {p.relative_to(root): p for p in root.rglob("*") if p.is_file()}
     return {

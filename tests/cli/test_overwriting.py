@@ -22,7 +22,7 @@ from jigsaw_crl.federated.signing import Received
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
+def made(tmp_path_factory):
     """A folder with a table, its moments, a fragment, a result and a key."""
     folder = tmp_path_factory.mktemp("lab")
     control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
@@ -43,7 +43,7 @@ def made(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def lab(made: Path, tmp_path: Path) -> Path:
+def lab(made, tmp_path):
     """A copy of it that a test may change."""
     return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 

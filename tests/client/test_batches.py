@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.client.batches import MeanErrors, batch_means
+from jigsaw_crl.client.batches import batch_means
 from jigsaw_crl.moments.regime import Moments
 
 from ..study.tables import client_of as from_rows
@@ -12,7 +12,7 @@ from ..study.tables import client_of as from_rows
 P = 6
 
 
-def client_of(table: np.ndarray, omega: float, seed: int, spread: float = 1.0) -> jc.Client:
+def client_of(table, omega, seed, spread=1.0):
     """A client with `table[j, b]` white rows of regime j in batch b; the control is regime 0.
 
     The regimes have no effect, so that every shift is an error.
@@ -20,7 +20,7 @@ def client_of(table: np.ndarray, omega: float, seed: int, spread: float = 1.0) -
     rng = np.random.default_rng(seed)
     offsets = np.sqrt(omega) * rng.normal(size=(table.shape[1], P))
 
-    def moments(counts: np.ndarray) -> Moments:
+    def moments(counts):
         cells = {}
         for b in np.flatnonzero(counts).tolist():
             mean = offsets[b] + spread * rng.normal(size=P) / np.sqrt(counts[b])
@@ -36,7 +36,7 @@ def client_of(table: np.ndarray, omega: float, seed: int, spread: float = 1.0) -
     )
 
 
-def means_of(client: jc.Client) -> tuple[np.ndarray, MeanErrors]:
+def means_of(client):
     return batch_means(client, client.white.rows.W)
 
 
@@ -83,7 +83,7 @@ def test_without_a_regime_in_two_batches_only_means_of_the_controls_batch_are_kn
     assert errors.precision.tolist() == [100.0, 0.0]
 
 
-def rows_of(seed: int = 0) -> dict[str, np.ndarray]:
+def rows_of(seed=0):
     control, regimes = jc.simulate.setting("A", seed).rows(0, 600)
     return {"control": control, **regimes}
 

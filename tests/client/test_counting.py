@@ -10,7 +10,7 @@ from jigsaw_crl.moments.regime import Moments
 LATENTS, FEATURES = 5, 8
 
 
-def client_of(draw, seed: int, n: int = 6000) -> jc.Client:
+def client_of(draw, seed, n=6000):
     """A client whose latents are drawn by `draw(rng, n)`, with three interventions."""
     rng = np.random.default_rng(seed)
     G = rng.normal(size=(FEATURES, LATENTS))
@@ -24,20 +24,20 @@ def client_of(draw, seed: int, n: int = 6000) -> jc.Client:
     )
 
 
-def gaussian(rng: np.random.Generator, n: int) -> np.ndarray:
+def gaussian(rng, n):
     return rng.normal(size=(n, LATENTS))
 
 
-def autocorrelated(rng: np.random.Generator, n: int) -> np.ndarray:
+def autocorrelated(rng, n):
     steps = rng.normal(size=(n + 200, LATENTS)) * np.sqrt(1 - 0.8**2)
     return np.asarray(lfilter([1], [1, -0.8], steps, axis=0))[200:]
 
 
-def counts(client: jc.Client) -> list[tuple[float, float]]:
+def counts(client):
     return [(m.counted.mean, m.counted.covariance) for _, m in client.named_regimes]
 
 
-def shuffled(rng: np.random.Generator, n: int) -> np.ndarray:
+def shuffled(rng, n):
     """Rows that were autocorrelated, in an order that no longer shows it."""
     return rng.permutation(autocorrelated(rng, n))
 
@@ -64,7 +64,7 @@ def test_autocorrelated_rows_count_as_many_as_theory_says():
 
 
 def test_a_regime_that_differs_from_the_others_has_a_factor_of_its_own():
-    def draw(rng: np.random.Generator, n: int) -> np.ndarray:
+    def draw(rng, n):
         first = not hasattr(draw, "called")
         draw.called = True
         return autocorrelated(rng, n) if first else gaussian(rng, n)

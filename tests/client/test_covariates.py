@@ -1,7 +1,5 @@
 """The linear part of covariates is taken off the moments of every regime."""
 
-from pathlib import Path
-
 import covariates as worlds
 import numpy as np
 import pandas as pd
@@ -15,7 +13,7 @@ N = {"control": 400, "pump": 300, "valve": 200}
 
 
 @pytest.fixture(scope="module")
-def frame() -> pd.DataFrame:
+def frame():
     """Three regimes in which two covariates have other means, spreads and slopes."""
     rng = np.random.default_rng(0)
     blocks = []
@@ -27,11 +25,11 @@ def frame() -> pd.DataFrame:
     return pd.concat(blocks)
 
 
-def table(frame: pd.DataFrame, **asked: object) -> jc.Client:
+def table(frame, **asked):
     return jc.Client.from_table(frame, name="lab", covariates=["depth", "heat"], **asked)
 
 
-def test_moments_are_those_of_the_residuals_at_the_controls_covariates(frame: pd.DataFrame) -> None:
+def test_moments_are_those_of_the_residuals_at_the_controls_covariates(frame):
     client = table(frame)
     assert client.features == ("a", "b", "c", "d")
     origin = frame[frame.regime == "control"][["depth", "heat"]].mean().to_numpy()
@@ -54,9 +52,7 @@ def test_moments_are_those_of_the_residuals_at_the_controls_covariates(frame: pd
     assert client.n_samples == N
 
 
-def test_moments_files_keep_covariates_so_that_rows_can_be_added(
-    frame: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_moments_files_keep_covariates_so_that_rows_can_be_added(frame, tmp_path):
     whole, half = table(frame, n_latent=3), np.arange(len(frame)) % 2 == 0
     earlier, later = (table(frame[rows], n_latent=3) for rows in (half, ~half))
     path = write_moments(earlier, tmp_path / "lab.moments.npz")
@@ -74,9 +70,7 @@ def test_moments_files_keep_covariates_so_that_rows_can_be_added(
         merge_clients(earlier, jc.Client.from_table(frame[~half], name="lab"))
 
 
-def test_a_covariate_that_is_no_number_or_never_changes_is_refused(
-    frame: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_covariate_that_is_no_number_or_never_changes_is_refused(frame, tmp_path, capsys):
     frame.assign(heat=1.0, depth="deep").to_csv(tmp_path / "lab.csv", index=False)
     for name, said in (("depth", "no numeric column 'depth'"), ("heat", "'heat' is constant")):
         path, out = str(tmp_path / "lab.csv"), str(tmp_path / "out.npz")
@@ -84,7 +78,7 @@ def test_a_covariate_that_is_no_number_or_never_changes_is_refused(
         assert said in capsys.readouterr().err
 
 
-def test_latents_are_read_without_the_covariate() -> None:
+def test_latents_are_read_without_the_covariate():
     world = worlds.covariate_world(1)
     client = worlds.clients(world, 2_000, 1, "off", season=0.5)[0]
     fragment = jc.recover_fragment(client)
@@ -99,7 +93,7 @@ def test_latents_are_read_without_the_covariate() -> None:
     assert worlds.NAME not in fragment.to_json()
 
 
-def test_a_client_without_a_label_keeps_the_covariates_of_the_others(frame: pd.DataFrame) -> None:
+def test_a_client_without_a_label_keeps_the_covariates_of_the_others(frame):
     whole = table(frame)
     _, control, labels = whole.without({"pump"}).recorded
     assert list(labels) == ["valve"]

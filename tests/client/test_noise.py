@@ -6,20 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jigsaw_crl as jc
-from jigsaw_crl.client.noise import NoiseModel, noise_model, sensor_noise
+from jigsaw_crl.client.noise import noise_model, sensor_noise
 from jigsaw_crl.moments.regime import Moments
 
 from ..study.tables import client_of
 
 
-def exact(
-    latents: int, labels: int, features: int, noise: float, seed: int
-) -> tuple[jc.Client, np.ndarray]:
+def exact(latents, labels, features, noise, seed):
     """A client with exact moments, and its mixing with orthonormal columns."""
     rng = np.random.default_rng(seed)
     G = np.linalg.qr(rng.normal(size=(features, latents)))[0]
 
-    def covariance(target: int | None = None) -> np.ndarray:
+    def covariance(target=None):
         variances = np.ones(latents)
         if target is not None:
             variances[target] = 4.0
@@ -32,7 +30,7 @@ def exact(
     return client, G
 
 
-def without_noise(spectrum: NoiseModel, client: jc.Client) -> np.ndarray:
+def without_noise(spectrum, client):
     """The control's second moment in the leading space, less the noise that is subtracted."""
     B, S = spectrum.basis, client.control_second_moment
     return B.T @ (S - np.diag(spectrum.sensors)) @ B
@@ -52,7 +50,7 @@ def test_exact_moments_give_the_space_of_the_latents_and_the_noise_floor(p, extr
 
 
 # -- the noise of each sensor ---------------------------------------------------------------------
-def noisy(p: int, d: int, n: int | None, seed: int, factor: float = 100.0):
+def noisy(p, d, n, seed, factor=100.0):
     """Moments of a control and p regimes, the noise variance of each sensor, and the mixing.
 
     Noise variances differ by up to `factor`; on average they are 5 % of the signal's.
@@ -62,7 +60,7 @@ def noisy(p: int, d: int, n: int | None, seed: int, factor: float = 100.0):
     psi = factor ** rng.uniform(-0.5, 0.5, d)
     psi *= 0.05 * np.mean((G**2).sum(axis=1)) / psi.mean()
 
-    def moments(target: int | None) -> Moments:
+    def moments(target):
         variance = np.ones(p)
         if target is not None:
             variance[target] = 5.0
@@ -131,23 +129,13 @@ def test_the_leading_space_is_that_of_the_latents_whatever_the_noise():
 
 
 # -- the number of latents ------------------------------------------------------------------------
-def rows_of(
-    latents: int,
-    labels: int,
-    features: int,
-    n: int,
-    seed: int,
-    *,
-    noise: float = 0.3,
-    uneven: float = 0.0,
-    shift: float = 0.0,
-) -> dict[str, np.ndarray]:
+def rows_of(latents, labels, features, n, seed, *, noise=0.3, uneven=0.0, shift=0.0):
     """Rows of `latents` latents, of which `labels` are intervened on, and noisy sensors."""
     rng = np.random.default_rng(seed)
     G = rng.normal(size=(features, latents))
     size = noise * np.sqrt(1 + uneven * rng.uniform(-1, 1, features))
 
-    def rows(target: int | None = None) -> np.ndarray:
+    def rows(target=None):
         Z = rng.normal(size=(n, latents))
         if target is not None:
             Z[:, target] = 2 * Z[:, target] + shift
@@ -156,7 +144,7 @@ def rows_of(
     return {"control": rows(), **{f"z{j}": rows(j) for j in range(labels)}}
 
 
-def sampled(*sizes: int, **options: float) -> jc.Client:
+def sampled(*sizes, **options):
     return client_of(rows_of(*sizes, **options))
 
 
@@ -239,7 +227,7 @@ def test_one_quiet_sensor_is_not_most_of_the_signal():
     own = np.diagonal(G @ G.T).copy()
     own[0] *= 1e-4
 
-    def drawn(target: int | None = None) -> np.ndarray:
+    def drawn(target=None):
         z = rng.normal(size=(20_000, 3))
         if target is not None:
             z[:, target] *= 2.0

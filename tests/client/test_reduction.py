@@ -13,20 +13,20 @@ from ..study.tables import client_of
 from .wide_rows import probabilities, wide_regimes
 
 
-def noisy_rows(n: int, m: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def noisy_rows(n, m, p, seed=0):
     """Rows of p latents in m columns with noise of variance 1, and the mixing."""
     rng = np.random.default_rng(seed)
     mixing = rng.normal(size=(p, m))
     return rng.normal(size=(n, p)) @ mixing + rng.normal(size=(n, m)), mixing
 
 
-def held(directions: np.ndarray, mixing: np.ndarray) -> float:
+def held(directions, mixing):
     """The smallest cosine between the space of the mixing and that of the directions."""
     q, g = np.linalg.qr(directions)[0], np.linalg.qr(mixing.T)[0]
     return float(np.linalg.svd(q.T @ g)[1].min())
 
 
-def sketch_of(x: np.ndarray, cells: np.ndarray, wanted: int, step: int = 300) -> ColumnSketch:
+def sketch_of(x, cells, wanted, step=300):
     sketch = ColumnSketch(x.shape[1], wanted=wanted)
     for start in range(0, len(cells), step):
         sketch.add(x[start : start + step], cells[start : start + step])

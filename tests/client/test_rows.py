@@ -8,7 +8,7 @@ import jigsaw_crl as jc
 from ..study.tables import client_of, frame_of
 
 
-def arrays(seed: int = 0, n: int = 1_200) -> dict[str, np.ndarray]:
+def arrays(seed=0, n=1_200):
     rng = np.random.default_rng(seed)
     G = rng.normal(size=(5, 3))
     gains = {"control": 1, "a": (3, 1, 1), "b": (1, 3, 1), "c": (1, 1, 3)}
@@ -19,7 +19,7 @@ def arrays(seed: int = 0, n: int = 1_200) -> dict[str, np.ndarray]:
     return found
 
 
-def both(regimes: dict[str, np.ndarray], group=None, **asked) -> tuple[jc.Client, jc.Client]:
+def both(regimes, group=None, **asked):
     direct, frame, named = client_of(regimes, group=group, **asked), frame_of(regimes), {}
     if group is not None:
         frame["subject"] = np.concatenate([group[regime] for regime in regimes])

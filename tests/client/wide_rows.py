@@ -5,15 +5,7 @@ import numpy as np
 import jigsaw_crl as jc
 
 
-def wide_regimes(
-    columns: int,
-    n: int = 300,
-    *,
-    latents: int = 5,
-    noise: float = 0.3,
-    unequal: float = 0.5,
-    seed: int = 0,
-) -> dict[str, np.ndarray]:
+def wide_regimes(columns, n=300, *, latents=5, noise=0.3, unequal=0.5, seed=0):
     """Rows by regime, the control first, through many sensors of unequal noise.
 
     `noise` is relative to the signal of a typical sensor.
@@ -28,6 +20,6 @@ def wide_regimes(
     return {k: x @ mixing + rng.normal(size=(len(x), columns)) * sizes for k, x in regimes.items()}
 
 
-def probabilities(fragment: jc.Fragment) -> np.ndarray:
+def probabilities(fragment):
     """What the evidence says, with even odds before; 0.5 where it says nothing."""
     return np.nan_to_num(1 / (1 + np.exp(-fragment.evidence)), nan=0.5)

@@ -9,11 +9,11 @@ from jigsaw_crl.diagnostics import check_client
 Rows = dict[str, np.ndarray]
 
 
-def client(control: np.ndarray, regimes: Rows, **asked: object) -> jc.Client:
+def client(control, regimes, **asked):
     return jc.Client.from_samples("lab", observational=control, interventions=regimes, **asked)
 
 
-def checks(one: jc.Client) -> dict[str, list[Finding]]:
+def checks(one):
     """The findings of the checks by name."""
     by_check: dict[str, list[Finding]] = {}
     for finding in check_client(one).findings:

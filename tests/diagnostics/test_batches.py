@@ -12,14 +12,14 @@ from ..study.tables import client_of
 NAMES = ("batch-wander", "batch-without-control", "batch-offset")
 
 
-def client(batches: Batches, seed: int = 0, n: int = 2_000) -> jc.Client:
+def client(batches, seed=0, n=2_000):
     kind = Intervention.named("hard", shift=1.0)
     return random_world(8, 1, 1.0, seed=75_000 + seed, intervention=kind).client(
         0, n, seed=seed, batches=batches
     )
 
 
-def found(one: jc.Client) -> dict[str, tuple[str, str]]:
+def found(one):
     """Severity and message of the findings about batches, by name."""
     return {
         f.check: (f.severity, f.message) for f in check_client(one).findings if f.check in NAMES

@@ -11,16 +11,16 @@ from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.usable import usable
 
 from ..study.tables import client_of
-from .reports import Rows, checks
+from .reports import checks
 
 
 @pytest.fixture(scope="module")
-def world() -> jc.simulate.World:
+def world():
     return jc.simulate.setting("B", 1)
 
 
 @pytest.fixture
-def regimes(world) -> Rows:
+def regimes(world):
     control, rest = world.rows(0, 6000, seed=4)
     return {"control": control, **rest}
 
@@ -72,14 +72,14 @@ def test_a_copied_regime_is_named_and_left_out_and_the_rest_is_kept(regimes):
     assert set(kept.labels) == set(client.labels) - {two}
 
 
-def _noisy(regimes: Rows, share: float, seed: int = 0) -> Rows:
+def _noisy(regimes, share, seed=0):
     rng = np.random.default_rng(seed)
     scale = np.sqrt(share * np.mean(np.var(regimes["control"], axis=0)))
     return {k: v + scale * rng.normal(size=v.shape) for k, v in regimes.items()}
 
 
 @pytest.fixture
-def two(regimes) -> Rows:
+def two(regimes):
     """Rows of the control and of two of the labels."""
     return _noisy({k: regimes[k] for k in list(regimes)[:3]}, 0.001)
 

@@ -8,7 +8,6 @@ from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.usable import usable
 
 from ..study.tables import client_of
-from .reports import Rows
 
 NOISE = {
     "gaussian": lambda rng, size: rng.normal(size=size),
@@ -17,7 +16,7 @@ NOISE = {
 }
 
 
-def rows(seed: int, n: int, p: int = 5, noise: str = "gaussian") -> Rows:
+def rows(seed, n, p=5, noise="gaussian"):
     """Rows of one plant: the same system and sensors for every seed."""
     system = np.random.default_rng(p)
     effects, sensors = np.tril(system.normal(size=(p, p)), -1), system.normal(size=(p + 1, p))
@@ -33,7 +32,7 @@ def rows(seed: int, n: int, p: int = 5, noise: str = "gaussian") -> Rows:
     return out
 
 
-def found(one: Rows, two: Rows) -> list[str]:
+def found(one, two):
     return [f.check for f in check_copies([client_of(one, "one"), client_of(two, "two")])]
 
 
@@ -48,15 +47,15 @@ def test_each_copy_is_named_once_and_the_original_is_not():
     assert [c.name for c in usable(clients, copies)] == ["one"]
 
 
-def unchanged(regimes: Rows) -> Rows:
+def unchanged(regimes):
     return regimes
 
 
-def standardised(regimes: Rows) -> Rows:
+def standardised(regimes):
     return {k: (x - x.mean(axis=0)) / x.std(axis=0) for k, x in regimes.items()}
 
 
-def whitened(regimes: Rows) -> Rows:
+def whitened(regimes):
     """As a site may do before anything else: its control then has the identity as covariance."""
     control = regimes["control"][:, :5]
     root = np.linalg.cholesky(np.linalg.inv(np.cov(control.T, bias=True)))

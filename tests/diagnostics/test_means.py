@@ -6,12 +6,12 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import check_study
 
-from .reports import Rows, checks, client
+from .reports import checks, client
 
 KINDS = [("paper", 0), ("paper", 1), ("hard", 2), ("mild", 2), ("mean-only", 0), ("knock-down", 0)]
 
 
-def rows_of(kind: str, shift: float, n: int, seed: int) -> tuple[np.ndarray, Rows]:
+def rows_of(kind, shift, n, seed):
     protocol = jc.simulate.Intervention.named(kind, shift=shift)
     return jc.simulate.random_world(6, 1, 1.0, seed, intervention=protocol).rows(0, n, seed=seed)
 
@@ -56,7 +56,7 @@ def test_an_intervention_on_two_nodes_with_shifts_is_named():
 
 
 def test_autocorrelated_rows_are_not_called_several_targets():
-    def wandering(rng: np.random.Generator, n: int) -> np.ndarray:
+    def wandering(rng, n):
         z, steps = np.zeros((n, 4)), rng.normal(size=(n, 4))
         for t in range(1, n):
             z[t] = 0.95 * z[t - 1] + np.sqrt(1 - 0.95**2) * steps[t]

@@ -40,7 +40,7 @@ def test_rows_that_were_trimmed_say_nothing_about_tails(tmp_path):
     assert not check_light_tails(jc.read_client(write_moments(one, tmp_path / "lab.npz")))
 
 
-def few_rows(seed: int, n: int, latents: int = 12) -> jc.Client:
+def few_rows(seed, n, latents=12):
     rng = np.random.default_rng([seed, n])
     G = np.linalg.qr(rng.normal(size=(latents, latents)))[0]
     step = 3.0 * np.eye(latents)
@@ -74,7 +74,7 @@ def test_a_regime_at_the_edge_of_chance_is_not_told_to_take_as_many_rows_as_it_h
 def test_rows_that_cannot_be_trimmed_are_not_told_to_be():
     rng = np.random.default_rng(1)
 
-    def rows(n: int) -> np.ndarray:
+    def rows(n):
         x = rng.normal(size=(n, 40))
         x[0, 3] = 1e4
         return x

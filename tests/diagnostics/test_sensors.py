@@ -70,7 +70,7 @@ def test_a_regime_of_few_rows_does_not_turn_the_check_off():
     assert CHECK in checks(shorter)
 
 
-def uneven(n: int, features: int) -> str:
+def uneven(n, features):
     """What is said of sensors of unequal noise."""
     rng = np.random.default_rng(0)
     G = rng.normal(size=(features, 3))

@@ -23,7 +23,6 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
@@ -64,19 +63,19 @@ class Output:
     shown: str | None
 
     @property
-    def agrees(self) -> bool:
+    def agrees(self):
         """Whether the page shows what was printed, or shows nothing."""
         return self.shown is None or same_output(self.shown, self.printed)
 
 
-def documentation_pages() -> list[Path]:
+def documentation_pages():
     """Return the README and every page of the site."""
     built = ROOT / "docs" / "_build"
     pages = [p for p in sorted((ROOT / "docs").rglob("*.md")) if not p.is_relative_to(built)]
     return [ROOT / "README.md", *pages]
 
 
-def blocks_of(text: str) -> list[Block]:
+def blocks_of(text):
     """Return the fenced blocks of a page."""
     return [
         Block(m["language"].strip(), m["body"], *m.span("body"), text.count("\n", 0, m.start()) + 1)
@@ -84,7 +83,7 @@ def blocks_of(text: str) -> list[Block]:
     ]
 
 
-def run_page(path: Path) -> list[Output]:
+def run_page(path):
     """Run the blocks of a page in the current folder and return their outputs."""
     text = path.read_text(encoding="utf-8")
     blocks, outputs = blocks_of(text), list[Output]()
@@ -101,7 +100,7 @@ def run_page(path: Path) -> list[Output]:
     return outputs
 
 
-def commands_of(body: str) -> Iterator[tuple[str, str | None]]:
+def commands_of(body):
     """Yield the commands of a console block, each with the output shown after it."""
     command: str | None = None
     shown: list[str] = []
@@ -120,7 +119,7 @@ def commands_of(body: str) -> Iterator[tuple[str, str | None]]:
     yield command, "\n".join(shown) if shown else None
 
 
-def same_output(shown: str, printed: str) -> bool:
+def same_output(shown, printed):
     """Return whether the shown output matches the printed one, as the top of this file says."""
     pieces = re.split(rf"({_DIGEST}|{_DECIMAL})", _trimmed(shown))
     texts, special = pieces[::2], pieces[1::2]
@@ -134,13 +133,13 @@ def same_output(shown: str, printed: str) -> bool:
     return all(math.isclose(float(a), b, rel_tol=TOLERANCE) for a, b in found)
 
 
-def _shows(text: str, block: Block, after: Block) -> bool:
+def _shows(text, block, after):
     """Return whether the next block is a text block with nothing written in between."""
     between = text[block.end : after.start].replace("`", "")
     return after.language == SHOWN and between.strip() == SHOWN
 
 
-def _write_file(block: Block) -> None:
+def _write_file(block):
     first, _, rest = block.body.partition("\n")
     if first.startswith("# file: "):
         target = Path(first.removeprefix("# file: ").strip())
@@ -148,7 +147,7 @@ def _write_file(block: Block) -> None:
         target.write_text(rest, encoding="utf-8")
 
 
-def _run_python(path: Path, block: Block, names: dict[str, Any]) -> str:
+def _run_python(path, block, names):
     # Leading blank lines make a traceback show the line number of the page.
     code = compile("\n" * block.line + block.body, str(path), "exec")
     printed = io.StringIO()
@@ -157,7 +156,7 @@ def _run_python(path: Path, block: Block, names: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-def _run_command(command: str) -> str:
+def _run_command(command):
     from jigsaw_crl.cli.app import run
 
     command, to, target = re.match(r"(.*?)(?: (>>?) (\S+))?$", command).groups()  # type: ignore[union-attr]
@@ -178,7 +177,7 @@ def _run_command(command: str) -> str:
     return ""
 
 
-def _expanded(arguments: list[str]) -> list[str]:
+def _expanded(arguments):
     """Replace an argument that contains `*` by the matching files, as a shell does."""
     out: list[str] = []
     for argument in arguments:
@@ -186,13 +185,13 @@ def _expanded(arguments: list[str]) -> list[str]:
     return out
 
 
-def _trimmed(text: str) -> str:
+def _trimmed(text):
     """Remove outer blank lines, and replace tabs and runs of spaces within a line by two spaces."""
     lines = (line.rstrip() for line in text.strip("\n").splitlines())
     return "\n".join(re.sub(r"(?<=\S)(\t+| {2,})", "  ", line) for line in lines) + "\n"
 
 
-def _aligned(text: str) -> str:
+def _aligned(text):
     """Align tab-separated lines in columns, separately for each run of equally many columns."""
     rows = [line.split("\t") for line in text.strip("\n").splitlines()]
     out: list[str] = []
@@ -205,7 +204,7 @@ def _aligned(text: str) -> str:
     return "\n".join(out)
 
 
-def run_notebook(path: Path) -> dict[str, Any]:
+def run_notebook(path):
     """The notebook with the output of its cells, run in order in the current folder."""
     notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -219,7 +218,7 @@ def run_notebook(path: Path) -> dict[str, Any]:
     return notebook
 
 
-def text_of(notebook: dict[str, Any]) -> list[str]:
+def text_of(notebook):
     """The text that each code cell shows."""
     return [
         "".join(
@@ -231,7 +230,7 @@ def text_of(notebook: dict[str, Any]) -> list[str]:
     ]
 
 
-def _run_cell(source: str, names: dict[str, Any], number: int, where: str) -> list[dict[str, Any]]:
+def _run_cell(source, names, number, where):
     tree = ast.parse(source, where)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed, value = io.StringIO(), None
@@ -259,7 +258,7 @@ def _run_cell(source: str, names: dict[str, Any], number: int, where: str) -> li
     return outputs
 
 
-def _rewrite(path: Path) -> None:
+def _rewrite(path):
     """Replace shown output that differs from the printed output."""
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         outputs = run_notebook(path) if path.suffix == ".ipynb" else run_page(path)

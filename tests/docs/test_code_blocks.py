@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -29,12 +28,12 @@ NOT_RUN = [p for p in documentation_pages() if p.stem in ("nvflare", "performanc
 RUN = [p for p in documentation_pages() if p not in NOT_RUN]
 
 
-def name_of(page: Path) -> str:
+def name_of(page):
     return str(page.relative_to(ROOT))
 
 
 @pytest.fixture
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # The pages show output at this width.
     monkeypatch.setenv("COLUMNS", "80")
@@ -52,21 +51,19 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"digest {'3e12' * 16}", "digest 3e12", False),
     ],
 )
-def test_shown_output_may_differ_in_decimals_only(shown: str, printed: str, same: bool) -> None:
+def test_shown_output_may_differ_in_decimals_only(shown, printed, same):
     assert same_output(shown, printed) is same
 
 
 @pytest.mark.parametrize("page", documentation_pages(), ids=name_of)
-def test_a_page_shows_whole_output(page: Path) -> None:
+def test_a_page_shows_whole_output(page):
     blocks = blocks_of(page.read_text(encoding="utf-8"))
     assert not [b.line for b in blocks if b.language in ("text", "console") and "..." in b.body]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_the_code_of_a_page_runs_in_an_empty_folder_and_prints_the_shown_output(
-    page: Path, empty_folder: Path
-) -> None:
+def test_the_code_of_a_page_runs_in_an_empty_folder_and_prints_the_shown_output(page, empty_folder):
     wrong = [o for o in run_page(page) if not o.agrees]
     assert not wrong, "\n".join(
         f"{page.name}, line {o.line}:\n{o.code}\nshown:\n{o.shown}\nprinted:\n{o.printed}"
@@ -75,7 +72,7 @@ def test_the_code_of_a_page_runs_in_an_empty_folder_and_prints_the_shown_output(
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: p.stem)
-def test_a_notebook_shows_the_output_of_its_cells(notebook: Path, empty_folder: Path) -> None:
+def test_a_notebook_shows_the_output_of_its_cells(notebook, empty_folder):
     stored = text_of(json.loads(notebook.read_text(encoding="utf-8")))
     for number, (shown, printed) in enumerate(
         zip(stored, text_of(run_notebook(notebook)), strict=True), start=1
@@ -84,7 +81,7 @@ def test_a_notebook_shows_the_output_of_its_cells(notebook: Path, empty_folder: 
 
 
 @pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_every_block_has_a_language_that_the_tests_handle(page: Path) -> None:
+def test_every_block_has_a_language_that_the_tests_handle(page):
     for block in blocks_of(page.read_text(encoding="utf-8")):
         where = f"{page.name}, line {block.line}"
         if block.language.startswith("{"):
@@ -100,7 +97,7 @@ def test_every_block_has_a_language_that_the_tests_handle(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", NOT_RUN, ids=name_of)
-def test_commands_that_are_not_run_exist_and_have_the_shown_options(page: Path) -> None:
+def test_commands_that_are_not_run_exist_and_have_the_shown_options(page):
     from jigsaw_crl.cli.app import app
 
     blocks = blocks_of(page.read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ reveal_type(order.ancestors("pump"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_public_name_has_a_docstring_with_an_example_that_runs(name: str) -> None:
+def test_a_public_name_has_a_docstring_with_an_example_that_runs(name):
     thing = getattr(jc, name)
     text = inspect.getdoc(thing) or ""
     assert text, f"{name} has no docstring"
@@ -58,7 +58,7 @@ def test_a_public_name_has_a_docstring_with_an_example_that_runs(name: str) -> N
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if inspect.isfunction(getattr(jc, n))])
-def test_every_parameter_of_a_public_function_is_documented(name: str) -> None:
+def test_every_parameter_of_a_public_function_is_documented(name):
     function = getattr(jc, name)
     text = inspect.getdoc(function) or ""
     documented = text.split("Parameters\n----------")[-1].split("Returns\n-------")[0]
@@ -67,7 +67,7 @@ def test_every_parameter_of_a_public_function_is_documented(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_user_script_passes_mypy_strict(tmp_path: Path) -> None:
+def test_a_user_script_passes_mypy_strict(tmp_path):
     script = tmp_path / "user.py"
     script.write_text(USER_SCRIPT, encoding="utf-8")
     # Running in the project folder reuses mypy's cache, so the check takes seconds, not a minute.

@@ -5,7 +5,6 @@ import re
 import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 PICTURES = ROOT / "docs" / "pictures"
 
 
-def run(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(*arguments, folder):
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
         capture_output=True,
@@ -33,16 +32,14 @@ def run(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def words(picture: Path) -> list[str]:
+def words(picture):
     """Return the text in a picture without axis numbers, which depend on the matplotlib version."""
     found = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
     return [word for word in found if re.search("[a-z]{2}", word)]
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda p: p.stem)
-def test_an_example_draws_the_picture_of_the_site(
-    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_draws_the_picture_of_the_site(script, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(script.parent)
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path)])
@@ -55,7 +52,7 @@ def test_an_example_draws_the_picture_of_the_site(
         assert words(picture) == words(kept), f"{kept} is out of date: run make pictures"
 
 
-def test_every_picture_is_shown_with_alternative_text() -> None:
+def test_every_picture_is_shown_with_alternative_text():
     shown = set()
     for page in documentation_pages():
         text = page.read_text(encoding="utf-8")
@@ -65,7 +62,7 @@ def test_every_picture_is_shown_with_alternative_text() -> None:
     assert {p.resolve() for p in PICTURES.iterdir()} <= shown
 
 
-def test_the_photographs_of_the_report_can_be_made_again(tmp_path: Path) -> None:
+def test_the_photographs_of_the_report_can_be_made_again(tmp_path):
     done = run(ROOT / "examples" / "report_pictures.py", tmp_path, folder=tmp_path)
     if "no Chromium" in done.stderr:
         pytest.skip(done.stderr.strip())
@@ -74,7 +71,7 @@ def test_the_photographs_of_the_report_can_be_made_again(tmp_path: Path) -> None
     assert made == {p.name for p in PICTURES.glob("*.webp")}, "run make pictures"
 
 
-def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path: Path) -> None:
+def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path):
     done = run(
         "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path / "html",
         "-d", tmp_path / "doctrees", folder=tmp_path,
@@ -85,7 +82,7 @@ def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path: Path) -
     assert not fetched, f"the pages would fetch {fetched}"
 
 
-def test_the_site_mentions_every_command_and_every_public_name() -> None:
+def test_the_site_mentions_every_command_and_every_public_name():
     from typer.main import get_command
 
     import jigsaw_crl as jc
@@ -102,7 +99,7 @@ def test_the_site_mentions_every_command_and_every_public_name() -> None:
         assert any(name in text for text in topics), f"no topic documents {name}"
 
 
-def test_every_finding_is_in_the_reference() -> None:
+def test_every_finding_is_in_the_reference():
     source = "\n".join(p.read_text("utf-8") for p in (ROOT / "src" / "jigsaw_crl").rglob("*.py"))
     checks = set(re.findall(r'Finding\(\s*"([a-z-]+)"', source))
     checks |= {name.split("/")[0] for name in FINDINGS}

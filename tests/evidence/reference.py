@@ -9,16 +9,13 @@ readings in which it is possible.
 
 import numpy as np
 
-from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
-from jigsaw_crl.evidence.hypotheses import Hypotheses
-from jigsaw_crl.evidence.mixture import CERTAIN, JITTER, Statistics
+from jigsaw_crl.base.arrays import FloatArray
+from jigsaw_crl.evidence.mixture import CERTAIN, JITTER
 
 __all__ = ["by_label", "densities"]
 
 
-def densities(
-    statistics: Statistics, hypotheses: Hypotheses, units: FloatArray, far: FloatArray
-) -> FloatArray:
+def densities(statistics, hypotheses, units, far):
     """What `mixture.densities` returns."""
     owner, scales, weights = hypotheses.components
     each = np.stack([_log_normal(statistics, v * units) for v in scales], axis=-1)
@@ -27,13 +24,13 @@ def densities(
     return np.where(_possible(statistics, hypotheses), rows, -np.inf)
 
 
-def _possible(statistics: Statistics, hypotheses: Hypotheses) -> BoolArray:
+def _possible(statistics, hypotheses):
     """Readings in which each hypothesis is possible, shape (k, n_readings, n_hypotheses)."""
     free = (statistics.free[:, :, None, :] | ~hypotheses.free).all(axis=-1)
     return np.asarray(free & statistics.exists[..., None])
 
 
-def _log_normal(statistics: Statistics, scales: FloatArray) -> FloatArray:
+def _log_normal(statistics, scales):
     """`log N(g; 0, C + diag(v²))` up to a constant, shape (k, n_readings), over existing g."""
     out = np.zeros(statistics.exists.shape)
     for k, reading in np.argwhere(statistics.exists):
@@ -46,18 +43,11 @@ def _log_normal(statistics: Statistics, scales: FloatArray) -> FloatArray:
     return out
 
 
-def _log_sum(x: FloatArray) -> FloatArray:
+def _log_sum(x):
     return np.asarray(np.logaddexp.reduce(x, axis=-1, initial=-np.inf))
 
 
-def by_label(
-    statistics: Statistics,
-    rows: FloatArray,
-    log_weight: FloatArray,
-    hypotheses: Hypotheses,
-    owner: IntArray,
-    n_labels: int,
-) -> FloatArray:
+def by_label(statistics, rows, log_weight, hypotheses, owner, n_labels):
     """What `mixture.by_label` returns."""
     said: dict[tuple[int, int], list[FloatArray]] = {}
     possible = _possible(statistics, hypotheses)

@@ -30,12 +30,12 @@ MOST_BYTES = 200_000
 HANG = 600
 
 
-def jigsaw(*arguments: object) -> subprocess.CompletedProcess[str]:
+def jigsaw(*arguments):
     command = [JIGSAW, *(str(a) for a in arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
 
 
-def wait_until(condition, what: str):
+def wait_until(condition, what):
     end = time.monotonic() + HANG
     while time.monotonic() < end:
         value = condition()
@@ -45,9 +45,7 @@ def wait_until(condition, what: str):
     raise AssertionError(f"waited {HANG} s for: {what}")
 
 
-def self_signed(
-    folder: Path, name: str, days: float = 1, base: str = "client"
-) -> tuple[Path, Path]:
+def self_signed(folder, name, days=1, base="client"):
     """A certificate that no authority signed, valid for some more days, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
@@ -69,7 +67,7 @@ def self_signed(
     return paths
 
 
-def free_port() -> int:
+def free_port():
     """A port that the system gives to nobody else meanwhile: it hands out higher ones."""
     for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
         with socket.socket() as one, suppress(OSError):
@@ -81,7 +79,7 @@ def free_port() -> int:
 class Deployment:
     """The processes of a federation; `close` ends every one of them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root = root
         self.port = free_port()
         self.kits = root / "federation" / "kits"
@@ -96,7 +94,7 @@ class Deployment:
         # Timeout in seconds of rounds in which one site never answers; the others need less.
         self.enough = 20
 
-    def start(self, *names: str, hostile: bool = False) -> None:
+    def start(self, *names, hostile=False):
         """Start participants; a hostile one does not use our command, which checks its kit."""
         for name in names:
             command = [JIGSAW, "federate", "start", str(self.kits / name)]
@@ -123,29 +121,29 @@ class Deployment:
                     start_new_session=True,
                 )
 
-    def log(self, name: str) -> Path:
+    def log(self, name):
         return self.root / f"{name}.log"
 
-    def rogue(self, site: str) -> Path:
+    def rogue(self, site):
         """The file with the answer that a site gives instead of its own, while it exists."""
         return self.root / f"{site}.rogue"
 
-    def hold(self, site: str) -> Path:
+    def hold(self, site):
         """The file that makes a site wait with its answer, while it exists."""
         return self.root / f"{site}.hold"
 
-    def said(self, name: str) -> str:
+    def said(self, name):
         path = self.log(name)
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def wait_for_sites(self, since: int = 0) -> None:
+    def wait_for_sites(self, since=0):
         """Wait until every site has joined; `since` is where to start in the coordinator's log.
 
         The time this takes also sets the timeout of later rounds; the machine may be busier then.
         """
         began = time.monotonic()
 
-        def joined() -> bool:
+        def joined():
             said = self.said(COORDINATOR)[since:]
             words = ("New client {}@", "Re-activate the client: {} at")
             names = (s for s in (*SITES, OUTSIDER) if s in self.processes)
@@ -154,7 +152,7 @@ class Deployment:
         wait_until(joined, "the sites to join")
         self.enough = max(self.enough, round(3 * (time.monotonic() - began)))
 
-    def kill_round(self) -> bool:
+    def kill_round(self):
         """End the process of the round at the coordinator; was there one?"""
         found = False
         for child in psutil.Process(self.processes[COORDINATOR].pid).children(recursive=True):
@@ -166,11 +164,11 @@ class Deployment:
                 continue
         return found
 
-    def wait_for_hold(self, site: str) -> None:
+    def wait_for_hold(self, site):
         """Wait until the site was asked and holds its answer back."""
         wait_until(lambda: self.hold(site).read_text() == "holding", f"{site} to be asked")
 
-    def kill(self, name: str) -> None:
+    def kill(self, name):
         process = self.processes.pop(name)
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
@@ -181,7 +179,7 @@ class Deployment:
             except psutil.NoSuchProcess:
                 continue
 
-    def submit(self, name: str, **options: object) -> subprocess.Popen[str]:
+    def submit(self, name, **options):
         limits = {"timeout": HANG, "deadline": HANG, "patience": HANG}
         given = {**limits, **options}
         words = [
@@ -192,24 +190,24 @@ class Deployment:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.root
         )
 
-    def run(self, name: str, **options: object) -> tuple[int, str]:
+    def run(self, name, **options):
         process = self.submit(name, **options)
         out, err = process.communicate(timeout=HANG)
         return process.returncode, out + err
 
-    def answers(self, round_name: str) -> set[str]:
+    def answers(self, round_name):
         """The sites whose answers were received so far."""
         if not (self.results / round_name / "round.json").exists():
             return set()
         found = self.standings(round_name)
         return {site for site, standing in found.items() if standing["state"] == "received"}
 
-    def standings(self, round_name: str) -> dict[str, dict[str, str]]:
+    def standings(self, round_name):
         text = (self.results / round_name / "round.json").read_text()
         sites: dict[str, dict[str, str]] = json.loads(text)["sites"]
         return sites
 
-    def close(self) -> None:
+    def close(self):
         for name in list(self.processes):
             try:
                 self.kill(name)

@@ -6,7 +6,6 @@ that it would have given without the fault.
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -38,7 +37,7 @@ def run_round(settings, texts, again=False):
     gathering.finish(1)
 
 
-def with_results(settings, folder: Path):
+def with_results(settings, folder):
     return settings.model_copy(update={"results": folder})
 
 

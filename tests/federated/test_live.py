@@ -13,7 +13,6 @@ import socket
 import ssl
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -40,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("nvflare")]
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory) -> Path:
+def study(tmp_path_factory):
     """Three clients of setting A, each with rows of its own."""
     root = tmp_path_factory.mktemp("live") / "study"
     done = jigsaw("simulate", "--setting", "A", "--samples", 2000, "--out", root)
@@ -51,7 +50,7 @@ def study(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fragments(study) -> dict[str, str]:
+def fragments(study):
     """Made by each site's own command, apart from the federation."""
     found = {}
     for site in SITES:
@@ -75,12 +74,12 @@ def live(tmp_path_factory, fragments):
         deployment.close()
 
 
-def pairs(folder: Path) -> set[tuple[str, str]]:
+def pairs(folder):
     return jc.load_result(folder).order.pairs()
 
 
 # -- who may connect ----------------------------------------------------------------------------
-def first_words(live, certificate: Path | None, key: Path | None) -> bytes:
+def first_words(live, certificate, key):
     """What the coordinator sends to a client with this certificate; empty if it hangs up."""
     context = ssl.create_default_context(cafile=live.kits / ADMIN / "startup" / "rootCA.pem")
     context.set_alpn_protocols(["h2"])
@@ -397,7 +396,7 @@ WORKFLOW = {
 }
 
 
-def job(folder: Path, executor: str, code: str | None = None) -> Path:
+def job(folder, executor, code=None):
     """A job of NVFlare, as a hostile coordinator would write it."""
     app = folder / "job" / "app"
     client = {"executors": [{"tasks": ["t"], "executor": {"path": executor, "args": {}}}]}

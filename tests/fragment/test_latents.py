@@ -12,7 +12,7 @@ SENSORS = [f"sensor {i}" for i in range(8)]
 
 
 @pytest.fixture(scope="module")
-def lab() -> tuple[jc.Fragment, pd.DataFrame]:
+def lab():
     """A client whose sensors have an offset, and its control rows."""
     control, regimes = jc.simulate.setting("A", 0).rows(0, 500)
     tables = {"control": control, **regimes}

@@ -2,7 +2,6 @@
 nothing is printed on stdout, written or changed."""
 
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,7 +9,7 @@ MEGABYTE = 1 << 20
 
 
 @pytest.fixture
-def little_memory() -> Iterator[None]:
+def little_memory():
     """Fail if more than 120 MB are allocated at a time."""
     tracemalloc.start()
     yield

@@ -1,31 +1,29 @@
 """A small valid table, and ways to write it."""
 
 import re
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from ..study.tables import frame_of
 
 
-def good(rows: int = 20, labels: tuple[str, ...] = ("a", "b"), seed: int = 7) -> pd.DataFrame:
+def good(rows=20, labels=("a", "b"), seed=7):
     rng = np.random.default_rng(seed)
     return frame_of({regime: rng.normal(size=(rows, 3)) for regime in ("control", *labels)})
 
 
-def csv(frame: pd.DataFrame, path: Path) -> Path:
+def csv(frame, path):
     frame.to_csv(path, index=False)
     return path
 
 
-def parquet(frame: pd.DataFrame, path: Path) -> Path:
+def parquet(frame, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     frame.to_parquet(path, index=False)
     return path
 
 
-def claim_page(path: Path) -> Path:
+def claim_page(path):
     """Let the first page of a Parquet file claim to take two gigabytes of it."""
     data = path.read_bytes()
     # A page begins with its kind, its size, and its compressed size: numbers of several bytes, of

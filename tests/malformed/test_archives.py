@@ -15,16 +15,16 @@ from jigsaw_crl.study import write_moments
 Arrays = dict[str, Any]
 
 
-def _rows(n: int = 20, d: int = 2, seed: int = 0) -> np.ndarray:
+def _rows(n=20, d=2, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-def _long(**changes: Any) -> Arrays:
+def _long(**changes):
     arrays = {"X": _rows(60), "regime": np.repeat(["control", "a", "b"], 20)}
     return {k: v for k, v in (arrays | changes).items() if v is not None}
 
 
-def _wide(**changes: Any) -> Arrays:
+def _wide(**changes):
     arrays = {"control": _rows(), "a": _rows(seed=1), "b": _rows(seed=2)}
     return {k: v for k, v in (arrays | changes).items() if v is not None}
 
@@ -61,10 +61,10 @@ def test_a_malformed_archive_is_refused(case, tmp_path, refused):
 class Bomb:
     """Leaves a mark when it is unpickled."""
 
-    def __init__(self, mark: Path) -> None:
+    def __init__(self, mark):
         self.mark = mark
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return Path.write_text, (self.mark, "boom")
 
 
@@ -96,37 +96,37 @@ def test_a_damaged_archive_is_refused(save, tmp_path, refused):
 
 # -- moments files ------------------------------------------------------------------------------
 @pytest.fixture
-def moments(tmp_path: Path) -> Path:
+def moments(tmp_path):
     client = jc.Client.from_samples(
         "lab-1", observational=_rows(), interventions={"a": _rows(seed=1), "b": _rows(seed=2)}
     )
     return write_moments(client, tmp_path / "lab-1.moments.npz")
 
 
-def _header(**changes: Any) -> Callable[[Arrays], Arrays]:
-    def spoil(arrays: Arrays) -> Arrays:
+def _header(**changes):
+    def spoil(arrays):
         header = {**json.loads(str(arrays["header"])), **changes}
         return {**arrays, "header": np.array(json.dumps(header))}
 
     return spoil
 
 
-def _regime(**changes: Any) -> Callable[[Arrays], Arrays]:
+def _regime(**changes):
     """Changes of the first label's entry in the header."""
 
-    def spoil(arrays: Arrays) -> Arrays:
+    def spoil(arrays):
         control, first, *rest = json.loads(str(arrays["header"]))["regimes"]
         return _header(regimes=[control, first | changes, *rest])(arrays)
 
     return spoil
 
 
-def _array(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Arrays], Arrays]:
+def _array(name, change):
     return lambda arrays: {**arrays, name: change(arrays[name].copy())}
 
 
-def _set(index: Any, value: float) -> Callable[[np.ndarray], np.ndarray]:
-    def change(array: np.ndarray) -> np.ndarray:
+def _set(index, value):
+    def change(array):
         array[index] = value
         return array
 

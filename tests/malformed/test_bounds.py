@@ -6,8 +6,6 @@ import io
 import json
 import struct
 import zipfile
-from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +23,7 @@ from .tables import claim_page, csv, good, parquet
 MEGABYTE = 1 << 20
 
 
-def _claim(shape: tuple[int, ...], kind: str = "<f8", fortran: bool = False) -> bytes:
+def _claim(shape, kind="<f8", fortran=False):
     """The beginning of an array file that claims a shape and has no data."""
     head = io.BytesIO()
     about = {"descr": kind, "fortran_order": fortran, "shape": shape}
@@ -33,16 +31,14 @@ def _claim(shape: tuple[int, ...], kind: str = "<f8", fortran: bool = False) -> 
     return head.getvalue()
 
 
-def _archive(path: Path, arrays: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
+def _archive(path, arrays, method=zipfile.ZIP_STORED):
     with zipfile.ZipFile(path, "w", method) as archive:
         for name, data in arrays.items():
             archive.writestr(f"{name}.npy", data)
     return path
 
 
-def _appended(
-    path: Path, name: str, parts: Iterable[bytes], method: int = zipfile.ZIP_DEFLATED
-) -> None:
+def _appended(path, name, parts, method=zipfile.ZIP_DEFLATED):
     """Add an array to an archive, part by part."""
     with (
         zipfile.ZipFile(path, "a", method, compresslevel=1) as archive,
@@ -133,7 +129,7 @@ def test_a_text_of_a_million_characters_is_refused_in_a_column(
     refused(["check", path, "--batch", "plate"], f"'{name}'", "4000000 bytes each")
 
 
-def _header(labels: list[str], d: int) -> np.ndarray:
+def _header(labels, d):
     """The header of exact moments of d features."""
     header = {
         "format": "jigsaw-crl/moments",

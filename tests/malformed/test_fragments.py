@@ -5,7 +5,6 @@ What else is refused in a fragment is in tests/fragment/test_file.py.
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,21 +15,21 @@ Document = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def pieces() -> list[jc.Fragment]:
+def pieces():
     world = jc.simulate.setting("A", 0)
     return [jc.recover_fragment(c) for c in world.clients(n_samples=5000, seed=3)]
 
 
-def _set(key: str, value: Any) -> Callable[[Document], Any]:
+def _set(key, value):
     return lambda d: {**d, key: value}
 
 
-def _inside(key: str, inner: str, change: Callable[[Any], Any]) -> Callable[[Document], Any]:
+def _inside(key, inner, change):
     return lambda d: {**d, key: {**d[key], inner: change(d[key][inner])}}
 
 
 @pytest.fixture
-def folder(pieces: list[jc.Fragment], tmp_path: Path) -> Path:
+def folder(pieces, tmp_path):
     result = jc.Result({p.client: p for p in pieces}, jc.assemble(pieces))
     return result.save(tmp_path / "result")
 

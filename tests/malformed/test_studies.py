@@ -8,7 +8,7 @@ import pytest
 from .tables import csv, good, parquet
 
 
-def _study(root: Path, manifest: str | None = None) -> Path:
+def _study(root, manifest=None):
     root.mkdir()
     csv(good(labels=("a", "b")), root / "lab-1.csv")
     csv(good(labels=("b", "c"), seed=8), root / "lab-2.csv")
@@ -17,7 +17,7 @@ def _study(root: Path, manifest: str | None = None) -> Path:
     return root
 
 
-def _other_files(root: Path) -> None:
+def _other_files(root):
     (root / "truth").mkdir(parents=True)
     (root / "README.md").write_text("hello")
     (root / "truth" / "truth.json").write_text("{}")
@@ -81,7 +81,7 @@ def test_a_folder_without_read_permission_is_refused(tmp_path, refused, monkeypa
     root = _study(tmp_path / "study")
     real = Path.iterdir
 
-    def forbidden(path: Path):
+    def forbidden(path):
         """The system's refusal is played: nothing is forbidden to root."""
         if path == root:
             raise PermissionError(13, "Permission denied")

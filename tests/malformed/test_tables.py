@@ -16,8 +16,8 @@ from .tables import csv, good, parquet
 Frame = pd.DataFrame
 
 
-def _with(column: str, row: int, value: object) -> Callable[[Frame], Frame]:
-    def spoil(frame: Frame) -> Frame:
+def _with(column, row, value):
+    def spoil(frame):
         frame = frame.astype({column: object})
         frame.loc[row, column] = value
         return frame
@@ -25,19 +25,19 @@ def _with(column: str, row: int, value: object) -> Callable[[Frame], Frame]:
     return spoil
 
 
-def _regime(row: int, value: object) -> Callable[[Frame], Frame]:
+def _regime(row, value):
     return _with("regime", row, value)
 
 
-def _one_row_of(label: str) -> Callable[[Frame], Frame]:
-    def spoil(frame: Frame) -> Frame:
+def _one_row_of(label):
+    def spoil(frame):
         others = frame[frame.regime != label]
         return pd.concat([others, frame[frame.regime == label].head(1)])
 
     return spoil
 
 
-def _rank_deficient(frame: Frame) -> Frame:
+def _rank_deficient(frame):
     frame["x2"] = 2 * frame.x1
     return frame.drop(columns="x3")
 
@@ -98,30 +98,30 @@ def test_bytes_that_are_not_a_table_are_refused(case, tmp_path, refused):
 
 
 # -- Parquet and others -------------------------------------------------------------------------
-def _damaged(path: Path) -> None:
+def _damaged(path):
     good(5000).to_parquet(path, index=False, write_page_checksum=True)
     data = bytearray(path.read_bytes())
     data[20_000:24_000] = bytes(4_000)
     path.write_bytes(bytes(data))
 
 
-def _named_twice(path: Path) -> None:
+def _named_twice(path):
     columns = [pa.array(["control", "a"]), pa.array([1.0, 2.0]), pa.array([1.0, 2.0])]
     pq.write_table(pa.table(columns, names=["regime", "x", "x"]), path)
 
 
-def _lacks_a_column(folder: Path) -> None:
+def _lacks_a_column(folder):
     for regime, part in good().groupby("regime"):
         part = part.drop(columns=["regime"] + (["x3"] if regime == "b" else []))
         parquet(part, folder / f"regime={regime}" / "part.parquet")
 
 
-def _of_another_type(folder: Path) -> None:
+def _of_another_type(folder):
     parquet(good(), folder / "one.parquet")
     parquet(good().assign(x2="text"), folder / "two.parquet")
 
 
-def _cut(path: Path, data: bytes, n: int) -> None:
+def _cut(path, data, n):
     path.write_bytes(data[:-n])
 
 

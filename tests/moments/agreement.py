@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from jigsaw_crl.moments.regime import Moments
 
-
-def laplace_rows(n: int, d: int, seed: int = 0, offset: float = 0.0) -> np.ndarray:
+def laplace_rows(n, d, seed=0, offset=0.0):
     rng = np.random.default_rng(seed)
     return rng.laplace(size=(n, d)) @ rng.normal(size=(d, d)) + offset
 
 
-def assert_close(a: Moments, b: Moments, rtol: float) -> None:
+def assert_close(a, b, rtol):
     """Equal up to `rtol`, relative to the spread of the rows."""
     assert a.n == b.n
     size = np.abs(b.covariance).max()

@@ -11,12 +11,12 @@ from jigsaw_crl.moments.regime import Moments
 seeds = st.integers(0, 2**32 - 1)
 
 
-def batches_of(seed: int, sizes: list[int], d: int = 3) -> dict[str, np.ndarray]:
+def batches_of(seed, sizes, d=3):
     rng = np.random.default_rng(seed)
     return {f"b{i}": rng.normal(size=(n, d)) + 5 * rng.normal(size=d) for i, n in enumerate(sizes)}
 
 
-def within(rows: dict[str, np.ndarray]) -> Moments:
+def within(rows):
     return Moments.of_batches({b: Moments.from_rows(x, parts=True) for b, x in rows.items()})
 
 

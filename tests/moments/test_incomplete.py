@@ -8,7 +8,7 @@ from jigsaw_crl.moments.incomplete import filled
 from jigsaw_crl.moments.regime import Moments
 
 
-def mixed(rng: np.random.Generator, n: int, noise: float, latents: int = 4, d: int = 7):
+def mixed(rng, n, noise, latents=4, d=7):
     """Rows, and W that whitens them along their leading directions."""
     G = np.random.default_rng(5).normal(size=(d, latents))
     C = G @ G.T + noise * np.eye(d)
@@ -18,7 +18,7 @@ def mixed(rng: np.random.Generator, n: int, noise: float, latents: int = 4, d: i
     return rows, W
 
 
-def holes(rng: np.random.Generator, rows: np.ndarray, share: float) -> np.ndarray:
+def holes(rng, rows, share):
     return np.where(rng.random(rows.shape) < share, np.nan, rows)
 
 
@@ -65,7 +65,7 @@ def test_errors_are_as_large_as_stated(noise, share):
     assert 0.5 < np.mean(of_complete) < 1
 
 
-def client(missing: str, share: float = 0.2, **asked) -> jc.Client:
+def client(missing, share=0.2, **asked):
     rng = np.random.default_rng(3)
     G = rng.normal(size=(8, 3))
 

@@ -18,7 +18,7 @@ from ..test_public_objects import assert_equal
 from .agreement import laplace_rows
 
 
-def block_rows(d: int) -> int:
+def block_rows(d):
     return Accumulator(d).block
 
 
@@ -56,7 +56,7 @@ def test_the_result_does_not_depend_on_layout_or_type(layout, blocks, d):
     assert_equal(Moments.from_rows(LAYOUTS[layout](rows), parts=True), expected)
 
 
-def _exact(rows: np.ndarray) -> list[list[Fraction]]:
+def _exact(rows):
     """Mean, then second, third and fourth central moments of each column, and Σ|x−μ|ᵏ/n."""
     found = []
     for column in rows.T.tolist():
@@ -69,11 +69,11 @@ def _exact(rows: np.ndarray) -> list[list[Fraction]]:
     return found
 
 
-def _gap(value: float, truth: Fraction) -> float:
+def _gap(value, truth):
     return abs(float(Fraction(float(value)) - truth))
 
 
-def _hard_rows(case: str, n: int) -> np.ndarray:
+def _hard_rows(case, n):
     rng = np.random.default_rng(5)
     rows = rng.normal(size=(n, 3))
     if case == "far from zero":

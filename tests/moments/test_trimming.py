@@ -9,7 +9,7 @@ from jigsaw_crl.moments.preparing import RowOptions, inner_rows
 from jigsaw_crl.moments.regime import Moments
 
 
-def correlated(n: int, seed: int, d: int = 5) -> np.ndarray:
+def correlated(n, seed, d=5):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)) @ np.random.default_rng(9).normal(size=(d, d))
 

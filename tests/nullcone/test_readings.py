@@ -12,7 +12,7 @@ from jigsaw_crl.truth.simulate import Batches, Intervention, random_world
 from .readings import relations, true_lines
 
 
-def hard(shift: float) -> Intervention:
+def hard(shift):
     return Intervention("hard-replace", shift=shift)
 
 
@@ -27,7 +27,7 @@ def test_in_the_population_a_mean_shift_is_parallel_to_the_line_of_its_target(ki
         np.testing.assert_allclose(np.abs(np.einsum("rp,rp->r", d, Q)), 1.0, atol=1e-9)
 
 
-def null_scores(intervention, n: int, noise: str, batches: Batches | None = None) -> np.ndarray:
+def null_scores(intervention, n, noise, batches=None):
     """T in standard errors where it should vanish, for targets whose c is seen."""
     scores = []
     for seed in range(12):

@@ -49,10 +49,10 @@ def test_exact_moments_give_structure_basis_and_true_statements_of_every_client(
     assert p == 6 or said > 0.05 * inside
 
 
-def turned(client: jc.Client, turn: np.ndarray, labels) -> jc.Client:
+def turned(client, turn, labels):
     """The client whose features are `turn` times these."""
 
-    def moments(m: jc.Moments) -> jc.Moments:
+    def moments(m):
         return jc.Moments(m.n, turn @ m.mean, turn @ m.covariance @ turn.T)
 
     return jc.Client.from_moments(
@@ -78,7 +78,7 @@ WORLDS = st.builds(
 )
 
 
-def shuffled_labels(client: jc.Client, rng: np.random.Generator) -> list[str]:
+def shuffled_labels(client, rng):
     return [client.labels[i] for i in rng.permutation(len(client.labels))]
 
 

@@ -13,14 +13,14 @@ from jigsaw_crl.client.white import whiten
 from jigsaw_crl.nullcone.delta import statistics_of
 from jigsaw_crl.nullcone.reading import see
 from jigsaw_crl.nullcone.recovery import Recovery
-from jigsaw_crl.truth.simulate import Intervention, World, random_world
+from jigsaw_crl.truth.simulate import Intervention, random_world
 
 from .readings import read
 
 LATENTS, CONTROL_ROWS = 20, 2_000
 
 
-def small_regimes(seed: int, least: int = 10) -> tuple[World, jc.Client]:
+def small_regimes(seed, least=10):
     """A client with 20 latents and a few rows in each regime."""
     protocol = Intervention("hard", shift=(2.0, 3.0))
     world = random_world(LATENTS, 1, 1.0, seed=84_000 + seed, intervention=protocol)
@@ -68,7 +68,7 @@ def test_a_few_rows_decide_nothing_and_some_more_little_wrongly():
     assert total.wrong_no <= 0.1 * total.no
 
 
-def partly_mean_only(seed: int, n: int | None) -> tuple[World, list[jc.Client], set[str]]:
+def partly_mean_only(seed, n):
     """Clients where every second label was intervened on by a shift of its mean alone."""
     kinds = Intervention("additive", shift=1.0), Intervention("mean-only")
     world, shifts = (random_world(10, 4, 0.6, 84_200 + seed, intervention=kind) for kind in kinds)
@@ -81,7 +81,7 @@ def partly_mean_only(seed: int, n: int | None) -> tuple[World, list[jc.Client], 
     return world, clients, only
 
 
-def district_pairs(districts) -> set[frozenset[str]]:
+def district_pairs(districts):
     return {frozenset(pair) for group in districts for pair in combinations(group, 2)}
 
 

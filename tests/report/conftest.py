@@ -1,13 +1,11 @@
 """A real browser for the page, and results to show in it."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.result.result import Result
 from jigsaw_crl.truth.demo import light_tunnel
 
 from .studies import hostile_result, plant_result, random_result
@@ -27,36 +25,36 @@ FLAGS = [
 
 
 @pytest.fixture(scope="session")
-def tunnel() -> Result:
+def tunnel():
     world = light_tunnel()
     clients = [world.client(k, n_samples=20_000, seed=1) for k in range(world.n_clients)]
     return jc.recover(jc.Study("light tunnel", tuple(clients)), seed=1)
 
 
 @pytest.fixture(scope="session")
-def exact() -> Result:
+def exact():
     world = jc.simulate.setting("A", 0)
     return jc.recover(world.client(k) for k in range(world.n_clients))
 
 
 @pytest.fixture(scope="session")
-def hostile() -> Result:
+def hostile():
     return hostile_result()
 
 
 @pytest.fixture(scope="session")
-def middling() -> Result:
+def middling():
     return random_result(24, 8, 0.4, seed=3)
 
 
 @pytest.fixture(scope="session")
-def plant() -> Result:
+def plant():
     """A study with hard interventions."""
     return plant_result()
 
 
 @pytest.fixture(scope="session")
-def sensed() -> Result:
+def sensed():
     """A result that was made from rows, with a sensor that is named."""
     cut = jc.simulate.Intervention("hard", shift=1.0)
     world = jc.simulate.random_world(5, 3, 0.8, seed=1, intervention=cut)
@@ -65,7 +63,7 @@ def sensed() -> Result:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
+def browser():
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
@@ -80,11 +78,11 @@ def browser() -> Iterator[object]:
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory):
+def folder(tmp_path_factory):
     """Saves a result once and gives its folder."""
     known: dict[int, Path] = {}
 
-    def save(result: Result) -> Path:
+    def save(result):
         if id(result) not in known:
             known[id(result)] = result.save(tmp_path_factory.mktemp("report") / "result")
         return known[id(result)]
@@ -93,11 +91,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture
-def visit(browser, folder) -> Iterator[object]:
+def visit(browser, folder):
     """Opens a result's page offline, and fails the test on any console message or request."""
     contexts, seen = [], []
 
-    def go(result: Result, width: int = 1280, height: int = 900, scheme: str = "light", **more):
+    def go(result, width=1280, height=900, scheme="light", **more):
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, **more
         )
@@ -119,5 +117,5 @@ def visit(browser, folder) -> Iterator[object]:
     assert not seen, "the page wrote to the console or asked for something"
 
 
-def _strange(url: str, own: str) -> bool:
+def _strange(url, own):
     return url.split("#")[0] != own and not url.startswith(("data:,", "blob:"))

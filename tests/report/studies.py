@@ -47,7 +47,7 @@ HOSTILE = (
 )
 
 
-def chain_fragment(client: str, *labels: str) -> Fragment:
+def chain_fragment(client, *labels):
     """A client that is sure of a chain, each label an ancestor of all that follow."""
     blocks = tuple(frozenset([x]) for x in labels)
     p = len(labels)
@@ -62,7 +62,7 @@ def chain_fragment(client: str, *labels: str) -> Fragment:
     )
 
 
-def sized_fragment(client: str, *labels: str, error: float = 0.05) -> Fragment:
+def sized_fragment(client, *labels, error=0.05):
     """The same, with hard interventions: every label has an effect of ±0.5 on those that follow."""
     p = len(labels)
     sign = np.where(np.arange(p) % 2, -1.0, 1.0)
@@ -72,12 +72,12 @@ def sized_fragment(client: str, *labels: str, error: float = 0.05) -> Fragment:
     return replace(chain_fragment(client, *labels), hard=hard)
 
 
-def assembled(*fragments: Fragment, **about: object) -> Result:
+def assembled(*fragments, **about):
     order = jc.assemble(fragments)
     return Result({f.client: f for f in fragments}, order, **about)  # type: ignore[arg-type]
 
 
-def hostile_result() -> Result:
+def hostile_result():
     """Two clients with overlapping chains of hostile labels, under hostile names."""
     findings = tuple(
         Finding("check", "warning", f"saw {label}", f"do {label}", client=label, regime=label)
@@ -91,20 +91,20 @@ def hostile_result() -> Result:
     )
 
 
-def weighing_fragment(client: str, ancestor: str, descendant: str, evidence: float) -> Fragment:
+def weighing_fragment(client, ancestor, descendant, evidence):
     """A client with evidence that one label is an ancestor of the other, and not the reverse."""
     factors = [[[0.0, evidence], [-9.0, 0.0]]]
     return weighs(client, (ancestor, descendant), factors, [[0.0, -30.0], [-30.0, 0.0]])
 
 
-def contested_result() -> Result:
+def contested_result():
     """Two clients, of which the second speaks against the verdict on (x, y)."""
     return assembled(
         weighing_fragment("one", "x", "y", 9.0), weighing_fragment("two", "x", "y", -3.2)
     )
 
 
-def plant_world() -> jc.simulate.World:
+def plant_world():
     """Seven sites of a plant, with hard interventions."""
     effects = np.zeros((6, 6))
     for cause, effect, strength in PLANT_EFFECTS:
@@ -120,7 +120,7 @@ def plant_world() -> jc.simulate.World:
     )
 
 
-def plant_result() -> Result:
+def plant_result():
     """The plant, with one site whose effect of pump on valve stands apart."""
     found = jc.recover(plant_world().clients(n_samples=3_000), interventions="hard")
     fragments = dict(found.fragments)
@@ -133,7 +133,7 @@ def plant_result() -> Result:
     return assembled(*fragments.values(), provenance={"study": "plant"})
 
 
-def random_result(n_latent: int, n_clients: int, coverage: float, seed: int = 0) -> Result:
+def random_result(n_latent, n_clients, coverage, seed=0):
     """Nearly perfect clients of a random world, assembled."""
     world = jc.simulate.random_world(n_latent, n_clients, coverage, seed=seed)
     about = {"study": f"{n_latent} latents", "seed": seed}

@@ -14,12 +14,12 @@ from .test_page import data_of, unpacked
 pytestmark = pytest.mark.slow
 
 
-def certificate_on(page) -> str:
+def certificate_on(page):
     page.wait_for_selector("#certificate")
     return page.locator("#certificate").evaluate("e => e.textContent")
 
 
-def ask(page, ancestor: str, descendant: str) -> None:
+def ask(page, ancestor, descendant):
     page.fill("#ask-a", ancestor)
     page.fill("#ask-d", descendant)
     page.click("#ask button")
@@ -29,7 +29,7 @@ def ask(page, ancestor: str, descendant: str) -> None:
     )
 
 
-def explained(capsys, folder, ancestor: str, descendant: str) -> str:
+def explained(capsys, folder, ancestor, descendant):
     """What `jigsaw explain` prints."""
     capsys.readouterr()
     assert cli.run(["explain", str(folder), "--", ancestor, descendant]) == 0
@@ -83,7 +83,7 @@ def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
     page = visit(middling)
     order = middling.order
 
-    def counts(pairs: int) -> None:
+    def counts(pairs):
         said = re.compile(rf" of {pairs:,}$") if pairs else "No pair matches."
         expect(page.locator("#count")).to_have_text(said)
 

@@ -14,7 +14,7 @@ from .test_browser import ask, certificate_on, explained
 pytestmark = pytest.mark.slow
 
 
-def number(text: str) -> float:
+def number(text):
     return float(text.replace("−", "-").replace("×", "").strip())
 
 
@@ -62,14 +62,14 @@ def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, capsys):
     assert certificate_on(page).count(f"{pooled:+.2f}") == 1
 
 
-def table_of(page) -> dict[str, str]:
+def table_of(page):
     rows = page.locator("#shifts tbody tr:not(.axis)").evaluate_all(
         "list => list.map(r => [r.dataset.label, r.lastElementChild.textContent])"
     )
     return dict(rows)
 
 
-def says_as_predicted(page, plant, shifts) -> None:
+def says_as_predicted(page, plant, shifts):
     shown = table_of(page)
     for row in plant.predict_shift(shifts).itertuples():
         if np.isnan(row.change):

@@ -19,7 +19,7 @@ SIZES = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark"
 
 
 @pytest.fixture(scope="module")
-def grown() -> jc.Result:
+def grown():
     """A study that another client joined, with knowledge, a covariate and a regime left out."""
     world = jc.simulate.random_world(6, 5, 0.6, seed=4)
     north, south, *others, last = world.clients(1_000)

@@ -24,7 +24,7 @@ CONTRAST = """e => {
 }"""
 
 
-def lit(page, kind: str) -> set[str]:
+def lit(page, kind):
     return set(page.locator(f".node.{kind}").evaluate_all("list => list.map(n => n.dataset.label)"))
 
 

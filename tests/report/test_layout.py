@@ -25,13 +25,13 @@ def graphs(draw):
 Box = namedtuple("Box", "x y width height")
 
 
-def boxes_of(drawing, sizes) -> list[Box]:
+def boxes_of(drawing, sizes):
     """Boxes by their centres."""
     corners = zip(drawing.corners, sizes, strict=True)
     return [Box(x + w / 2, y + h / 2, w, h) for (x, y), (w, h) in corners]
 
 
-def assert_apart(boxes: list[Box]) -> None:
+def assert_apart(boxes):
     for one, other in combinations(boxes, 2):
         assert (
             abs(one.x - other.x) >= (one.width + other.width) / 2 - 1e-6

@@ -29,7 +29,7 @@ from .studies import HOSTILE, assembled, chain_fragment, contested_result, weigh
 class Reader(HTMLParser):
     """Collects elements, and the text of styles and scripts."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: dict[str, list[str]] = {"style": [], "script": []}
@@ -50,15 +50,15 @@ class Reader(HTMLParser):
             self.texts[self._in][-1] += data
 
 
-def unpacked(text: str) -> bytes:
+def unpacked(text):
     return gzip.decompress(base64.b64decode(text))
 
 
-def data_of(page: str) -> dict:
+def data_of(page):
     return json.loads(Reader(page).texts["script"][0])
 
 
-def table_of(data: dict) -> dict[str, np.ndarray]:
+def table_of(data):
     """The columns of the table of pairs, each of shape (p, p)."""
     p = len(data["labels"])
     tables = np.frombuffer(unpacked(data["table"]), "<f8").reshape(-1, p, p)
@@ -167,7 +167,7 @@ def test_a_cycle_of_algorithm_3_is_shown_not_hidden():
     assert drawn == set(order.hasse().edges)
 
 
-def words_of(page: str) -> str:
+def words_of(page):
     told = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
     return html.unescape(" ".join(re.sub(r"<[^>]*>", " ", told).split()))
 
@@ -179,7 +179,7 @@ def test_the_headline_example_is_a_sentence_about_an_ancestor_pair(tunnel):
     assert f"{a} is an ancestor of {d}, though no client has both" in words_of(page)
 
 
-def lead_of(page: str) -> str:
+def lead_of(page):
     (lead,) = re.findall(r'<p class="lead">.*?</p>', page, flags=re.S)
     return words_of(lead)
 

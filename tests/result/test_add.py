@@ -8,7 +8,7 @@ from jigsaw_crl.cli import app as cli
 from ..assembly.strategies import assert_same
 
 
-def clients(kind: str) -> list[jc.Client]:
+def clients(kind):
     world = jc.simulate.setting("A", 0)
     return world.clients() if kind == "exact" else world.clients(n_samples=2000, seed=4)
 
@@ -16,7 +16,7 @@ def clients(kind: str) -> list[jc.Client]:
 @pytest.fixture(
     scope="module", params=[("exact", "null-cone"), ("rows", "null-cone"), ("rows", "paper")]
 )
-def grown(request) -> tuple[jc.Result, jc.Result, jc.Client]:
+def grown(request):
     """A result of all sites but one, the result of all, and the last site."""
     kind, method = request.param
     *first, last = clients(kind)

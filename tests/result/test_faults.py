@@ -7,9 +7,6 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +22,7 @@ DONE, SURVIVED, REFUSED, BROKEN, KILLED = 0, 4, 3, 1, 9
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-def run_child(work: Callable[[], object], prepare: Callable[[], list[int]]) -> int:
+def run_child(work, prepare):
     """Run in a child process, prepared for faults; its exit code.
 
     SURVIVED: there was a fault, and the work was done all the same.
@@ -48,13 +45,13 @@ def run_child(work: Callable[[], object], prepare: Callable[[], list[int]]) -> i
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def fault_at(step: int, place: Path, *, kill: bool) -> Callable[[], list[int]]:
+def fault_at(step, place, *, kill):
     """Fail at the given step that changes something below a folder."""
     count = 0
     faults: list[int] = []
     sync = os.fsync
 
-    def at_step() -> None:
+    def at_step():
         nonlocal count
         count += 1
         if count - 1 != step:
@@ -64,7 +61,7 @@ def fault_at(step: int, place: Path, *, kill: bool) -> Callable[[], list[int]]:
             os._exit(KILLED)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    def watch(event: str, about: tuple[Any, ...]) -> None:
+    def watch(event, about):
         if not about or not str(about[0]).startswith(str(place)):
             return
         removing = event in ("os.remove", "os.rmdir", "shutil.rmtree")
@@ -73,11 +70,11 @@ def fault_at(step: int, place: Path, *, kill: bool) -> Callable[[], list[int]]:
         if event in ("os.rename", "os.mkdir", "os.link") or writing or (removing and kill):
             at_step()
 
-    def counted(handle: Any) -> None:
+    def counted(handle):
         at_step()
         sync(handle)
 
-    def prepare() -> list[int]:
+    def prepare():
         os.fsync = counted
         sys.addaudithook(watch)
         return faults
@@ -85,10 +82,10 @@ def fault_at(step: int, place: Path, *, kill: bool) -> Callable[[], list[int]]:
     return prepare
 
 
-def full_after(size: int) -> Callable[[], list[int]]:
+def full_after(size):
     """Let the system refuse every file larger than this."""
 
-    def prepare() -> list[int]:
+    def prepare():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
         return []
@@ -96,12 +93,12 @@ def full_after(size: int) -> Callable[[], list[int]]:
     return prepare
 
 
-def hidden(root: Path) -> list[str]:
+def hidden(root):
     return [p.name for p in root.rglob("*") if p.name.startswith(".")]
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, jc.Result]:
+def results():
     world = jc.simulate.setting("A", 0)
     exact = jc.recover(world.clients())
     evidence = jc.recover(world.clients(n_samples=500, seed=1))
@@ -109,7 +106,7 @@ def results() -> dict[str, jc.Result]:
     return {r.order.mode: r for r in (exact, evidence, paper)}
 
 
-def _files(root: Path) -> dict[str, bytes]:
+def _files(root):
     return {p.name: p.read_bytes() for p in sorted(root.iterdir()) if p.is_file()}
 
 

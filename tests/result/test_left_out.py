@@ -19,19 +19,19 @@ from ..study.tables import frame_of
 Regimes = dict[str, np.ndarray]
 
 
-def plant(k: int, rows: int = 3000, seed: int = 0) -> Regimes:
+def plant(k, rows=3000, seed=0):
     control, rest = jc.simulate.setting("A", 0).rows(k, rows, seed=seed)
     return {"control": control, **rest}
 
 
-def with_a_copy() -> Regimes:
+def with_a_copy():
     """Its regime z1 holds the rows of another one, so z1 is refused."""
     regimes = plant(0)
     del regimes["z2"]
     return {"first": regimes["z1"], **regimes}
 
 
-def with_an_outlier() -> Regimes:
+def with_an_outlier():
     """Its control cannot be used, so all of it is refused."""
     regimes = plant(1)
     control = regimes["control"].copy()
@@ -51,7 +51,7 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def result(study) -> jc.Result:
+def result(study):
     return jc.recover(jc.read_study(study))
 
 

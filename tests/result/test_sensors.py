@@ -1,7 +1,5 @@
 """Named sensors say which way is up, units follow from them, and loadings stay at the site."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,7 @@ TOTAL = np.linalg.inv(np.eye(4) - CHAIN)
 SPREAD = np.sqrt(np.diagonal(TOTAL @ TOTAL.T))
 
 
-def responses(world: jc.simulate.World, k: int) -> pd.DataFrame:
+def responses(world, k):
     """How far each feature moves with one standard deviation of each label, in truth."""
     truth = world.truth(k)
     own = [NAMES.index(label) for label in truth.labels]
@@ -24,7 +22,7 @@ def responses(world: jc.simulate.World, k: int) -> pd.DataFrame:
     return pd.DataFrame(moved, [f"x{i + 1}" for i in range(len(moved))], truth.labels)
 
 
-def plants(shift: float = 1.0, seed: int = 0, n: int | None = 20_000, **up: tuple[str, ...]):
+def plants(shift=1.0, seed=0, n=20_000, **up):
     """The clients; `up` has the labels of each plant for which a rising sensor is named."""
     cut = jc.simulate.Intervention("hard", shift=shift)
     sets = list(PLANTS.values())
@@ -44,7 +42,7 @@ ALL = {"north": ("pump", "valve"), "east": ("flow", "tank")}
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_effects_have_the_signs_of_the_system_once_sensors_say_which_way_is_up(seed: int) -> None:
+def test_effects_have_the_signs_of_the_system_once_sensors_say_which_way_is_up(seed):
     """Whatever the shifts are, and at sites that name no sensor too.
 
     Without shifts, effects across sites that name sensors for different labels have no sign.
@@ -59,7 +57,7 @@ def test_effects_have_the_signs_of_the_system_once_sensors_say_which_way_is_up(s
             assert total == pytest.approx(TOTAL[j, i] * SPREAD[i] / SPREAD[j], abs=1e-6)
 
 
-def test_a_sensor_turns_labels_and_nothing_else() -> None:
+def test_a_sensor_turns_labels_and_nothing_else():
     _, plain = plants()
     _, tied = plants(**ALL)
     before, after = (jc.recover(clients) for clients in (plain, tied))
@@ -73,7 +71,7 @@ def test_a_sensor_turns_labels_and_nothing_else() -> None:
     assert not any("x1" in f.to_json() or "ux" in f.to_json() for f in after.fragments.values())
 
 
-def test_loadings_are_the_responses_of_the_sensors() -> None:
+def test_loadings_are_the_responses_of_the_sensors():
     world, clients = plants(**ALL)
     result = jc.recover(clients)
     for k, (site, fragment) in enumerate(result.fragments.items()):
@@ -94,7 +92,7 @@ def test_loadings_are_the_responses_of_the_sensors() -> None:
     assert result.fragments["north"].without_basis().loadings is None
 
 
-def test_the_manifest_names_sensors_and_a_moments_file_keeps_them(tmp_path: Path) -> None:
+def test_the_manifest_names_sensors_and_a_moments_file_keeps_them(tmp_path):
     world, _ = plants()
     control, regimes = world.rows(0, 500)
     blocks = {"control": control, **regimes}

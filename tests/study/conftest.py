@@ -2,11 +2,9 @@
 
 import pytest
 
-import jigsaw_crl as jc
-
 from .tables import client_of, regimes_of
 
 
 @pytest.fixture
-def reference() -> jc.Client:
+def reference():
     return client_of(regimes_of())

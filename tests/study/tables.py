@@ -1,7 +1,6 @@
 """The rows of a small client, as a table, and what makes two clients the same."""
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,21 +10,21 @@ import jigsaw_crl as jc
 from jigsaw_crl.study import read_one
 
 
-def regimes_of(n: int = 200, d: int = 4, seed: int = 0) -> dict[str, np.ndarray]:
+def regimes_of(n=200, d=4, seed=0):
     rng = np.random.default_rng(seed)
     return {
         r: rng.normal(size=(n + i, d)) * (1 + i) for i, r in enumerate(["control", "pump", "valve"])
     }
 
 
-def frame_of(regimes: dict[str, np.ndarray]) -> pd.DataFrame:
+def frame_of(regimes):
     rows = np.vstack(list(regimes.values()))
     frame = pd.DataFrame(rows, columns=[f"x{i + 1}" for i in range(rows.shape[1])])
     frame["regime"] = np.repeat(list(regimes), [len(x) for x in regimes.values()])
     return frame
 
 
-def assert_same(a: jc.Client, b: jc.Client) -> None:
+def assert_same(a, b):
     """Equal to the last bit."""
     assert a.labels == b.labels
     assert a.n_latent == b.n_latent
@@ -37,7 +36,7 @@ def assert_same(a: jc.Client, b: jc.Client) -> None:
         np.testing.assert_array_equal(m.fourth, other.fourth)
 
 
-def client_of(regimes: dict[str, np.ndarray], name: str = "lab-1", **options: object) -> jc.Client:
+def client_of(regimes, name="lab-1", **options):
     """A client from rows by regime, one of which is the control."""
     rest = {label: rows for label, rows in regimes.items() if label != "control"}
     return jc.Client.from_samples(
@@ -51,7 +50,7 @@ def read_with_findings(path, **asked):
     return one.clients[0], list(one.findings)
 
 
-def write_h5ad(path: Path, X: object, names: object = None, **obs: object) -> Path:
+def write_h5ad(path, X, names=None, **obs):
     """Write an AnnData file; its variables may have names."""
     anndata = pytest.importorskip("anndata", reason="the extra 'anndata' is not installed")
     beside = pd.DataFrame(obs, index=[str(i) for i in range(X.shape[0])])
@@ -62,12 +61,12 @@ def write_h5ad(path: Path, X: object, names: object = None, **obs: object) -> Pa
     return path
 
 
-def write_table(regimes: dict[str, np.ndarray], path: Path, kind: str) -> Path:
+def write_table(regimes, path, kind):
     """Write the rows of all regimes as one file of this kind."""
     return write_frame(frame_of(regimes), path, kind)
 
 
-def write_frame(frame: pd.DataFrame, path: Path, kind: str) -> Path:
+def write_frame(frame, path, kind):
     """Write a table; its columns of text stand beside the features."""
     beside = {name: frame[name].to_numpy() for name in frame.select_dtypes(object)}
     rows = frame.drop(columns=list(beside))

@@ -1,7 +1,6 @@
 """The batch and the group column, in every format that a client can be read from."""
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -11,7 +10,7 @@ from jigsaw_crl.study import collected
 from .tables import assert_same, client_of, frame_of, regimes_of, write_frame
 
 
-def table() -> pd.DataFrame:
+def table():
     """Rows of three regimes; plates are text, and the last regime has a plate of its own."""
     frame = frame_of(regimes_of())
     plates = np.array(["p1", "p2", "p3"])[np.arange(len(frame)) % 3]
@@ -19,12 +18,12 @@ def table() -> pd.DataFrame:
     return frame
 
 
-def expected() -> jc.Client:
+def expected():
     plates = {k: part["plate"].to_numpy() for k, part in table().groupby("regime")}
     return client_of(regimes_of(), batch=plates)
 
 
-def assert_same_batches(a: jc.Client, b: jc.Client) -> None:
+def assert_same_batches(a, b):
     assert_same(a, b)
     assert a.batches == b.batches
     for (_, m), (_, other) in zip(a.named_regimes, b.named_regimes, strict=True):
@@ -57,7 +56,7 @@ def test_tables_in_memory_have_batches_and_groups_whatever_the_chunks(convert, m
 
 @pytest.mark.parametrize("what", ["batch", "group"])
 def test_the_manifest_names_the_column_and_the_caller_may_override_it(what, tmp_path):
-    def found(study: jc.Study) -> int:
+    def found(study):
         client = study["lab-1"]
         return len(client.control.batches) if what == "batch" else client.control.groups
 

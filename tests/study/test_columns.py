@@ -11,7 +11,7 @@ import jigsaw_crl as jc
 from .tables import assert_same, client_of, frame_of, read_with_findings, regimes_of, write_table
 
 
-def _with_extra(extra) -> pd.DataFrame:
+def _with_extra(extra):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["left", "right"])
     return frame.assign(extra=extra, regime=["control"] * 40 + ["pump"] * 20)

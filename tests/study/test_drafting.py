@@ -1,7 +1,6 @@
 """`jigsaw init` drafts a manifest with which the folder can be read at once."""
 
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from tests.study.tables import frame_of, regimes_of
 
 
 @pytest.fixture
-def messy(tmp_path: Path) -> Path:
+def messy(tmp_path):
     """Three sites that write everything in their own way."""
     rng = np.random.default_rng(0)
     north, south, west = (frame_of(regimes_of(seed=k)) for k in range(3))
@@ -37,7 +36,7 @@ def messy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_draft_reads_tables_that_are_written_in_different_ways(messy: Path) -> None:
+def test_the_draft_reads_tables_that_are_written_in_different_ways(messy):
     with pytest.raises(jc.InputError):
         jc.read_study(messy)
     assert run(["init", str(messy)]) == 0
@@ -62,9 +61,7 @@ def test_the_draft_reads_tables_that_are_written_in_different_ways(messy: Path) 
     assert run(["check", str(messy)]) == 0
 
 
-def test_a_manifest_that_is_there_is_never_replaced(
-    messy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_manifest_that_is_there_is_never_replaced(messy, capsys):
     assert run(["init", str(messy)]) == 0
     drafted = (messy / "study.toml").read_text() + "# checked by Ann\n"
     (messy / "study.toml").write_text(drafted)
@@ -73,7 +70,7 @@ def test_a_manifest_that_is_there_is_never_replaced(
     assert (messy / "study.toml").read_text() == drafted
 
 
-def test_labels_of_other_tables_tell_the_regime_column(tmp_path: Path) -> None:
+def test_labels_of_other_tables_tell_the_regime_column(tmp_path):
     frame_of(regimes_of()).to_csv(tmp_path / "clear.csv", index=False)
     other = frame_of(regimes_of(seed=1)).rename(columns={"regime": "kind"})
     other["kind"] = other["kind"].map({"control": "idle", "pump": "Pump", "valve": "valve"})
@@ -83,7 +80,7 @@ def test_labels_of_other_tables_tell_the_regime_column(tmp_path: Path) -> None:
     assert drafted["clients"]["other"]["regime"] == "kind"
 
 
-def test_values_that_are_measured_are_no_codes(tmp_path: Path) -> None:
+def test_values_that_are_measured_are_no_codes(tmp_path):
     """What holds a digit may be a number in another writing; the reader names it."""
     frame = frame_of(regimes_of())
     frame["x1"] = frame["x1"].astype(object)
@@ -95,23 +92,21 @@ def test_values_that_are_measured_are_no_codes(tmp_path: Path) -> None:
         jc.read_study(tmp_path)
 
 
-def test_brackets_tell_units_and_words_do_not(tmp_path: Path) -> None:
+def test_brackets_tell_units_and_words_do_not(tmp_path):
     names = {"x1": "speed [m/s]", "x2": "mm_s", "x3": "temp (C)"}
     frame_of(regimes_of()).rename(columns=names).to_csv(tmp_path / "lab.csv", index=False)
     drafted = tomllib.loads(draft_manifest(tmp_path).text)
     assert drafted["units"] == {"speed [m/s]": "m/s", "temp (C)": "C"}
 
 
-def test_a_sheet_is_drafted_as_other_tables_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sheet_is_drafted_as_other_tables_are(tmp_path, monkeypatch):
     frame = frame_of(regimes_of()).rename(columns={"regime": "SETPOINT"})
     frame = frame.replace({"control": "NONE"}).assign(operator="a.b")
     frame["x1"] = frame["x1"].astype(object)
     frame.loc[::50, "x1"] = "Bad Input"
     pd.DataFrame().to_pickle(tmp_path / "west.xlsx", compression="zip")
 
-    def read(*_: object, na_values: list[str], **__: object) -> pd.DataFrame:
+    def read(*_, na_values, **__):
         return frame.mask(frame.isin([x for x in na_values if x]))
 
     monkeypatch.setattr(pd, "read_excel", read)
@@ -122,9 +117,7 @@ def test_a_sheet_is_drafted_as_other_tables_are(
     assert jc.read_study(tmp_path).labels == ("pump", "valve")
 
 
-def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(tmp_path, capsys):
     frame = frame_of(regimes_of())
     frame.to_csv(tmp_path / "north.csv", index=False)
     texts = {"a": np.resize(["x", "y"], len(frame)), "b": np.resize(["u", "v"], len(frame))}
@@ -139,9 +132,7 @@ def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(
     assert capsys.readouterr().out.count("west: ") == 1
 
 
-def test_a_control_that_only_has_most_rows_is_called_a_guess(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_control_that_only_has_most_rows_is_called_a_guess(tmp_path, capsys):
     regimes = regimes_of()
     frame = pd.concat([frame_of(regimes), frame_of(regimes).query("regime == 'control'")])
     frame.to_csv(tmp_path / "north.csv", index=False)
@@ -152,7 +143,7 @@ def test_a_control_that_only_has_most_rows_is_called_a_guess(
     assert f"# {told}" in (tmp_path / "study.toml").read_text()
 
 
-def test_a_table_in_parts_whose_columns_have_several_types_is_drafted(tmp_path: Path) -> None:
+def test_a_table_in_parts_whose_columns_have_several_types_is_drafted(tmp_path):
     rng = np.random.default_rng(0)
     for regime in ("control", "pump"):
         part = tmp_path / "south" / f"regime={regime}"
@@ -165,7 +156,7 @@ def test_a_table_in_parts_whose_columns_have_several_types_is_drafted(tmp_path: 
     assert jc.read_study(tmp_path).labels == ("pump",)
 
 
-def test_a_column_without_values_is_ignored(tmp_path: Path) -> None:
+def test_a_column_without_values_is_ignored(tmp_path):
     frame_of(regimes_of()).assign(remark="").to_csv(tmp_path / "north.csv", index=False)
     with pytest.raises(jc.InputError, match="no row has a value in 'remark'"):
         jc.read_study(tmp_path)
@@ -176,7 +167,7 @@ def test_a_column_without_values_is_ignored(tmp_path: Path) -> None:
     assert jc.read_study(tmp_path)["north"].n_samples["control"] == 200
 
 
-def test_a_label_that_may_be_misspelt_is_drafted_as_a_question(tmp_path: Path) -> None:
+def test_a_label_that_may_be_misspelt_is_drafted_as_a_question(tmp_path):
     for name, label in {"north": "pump", "south": "pump", "west": "pupm"}.items():
         frame_of(regimes_of()).replace({"regime": {"pump": label}}).to_csv(
             tmp_path / f"{name}.csv", index=False

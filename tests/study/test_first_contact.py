@@ -21,7 +21,7 @@ def test_whole_numbers_that_are_measured_are_used():
     assert {"adc16", "adc24"} <= set(jc.Client.from_table(frame, name="lab").features)
 
 
-def _spoilt() -> pd.DataFrame:
+def _spoilt():
     frame = frame_of(regimes_of())
     frame["x1"] = frame["x1"].astype(object)
     frame.loc[[3, 300], "x1"] = "Bad Input"

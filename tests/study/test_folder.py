@@ -1,7 +1,5 @@
 """Study folders and their manifests."""
 
-from pathlib import Path
-
 import pytest
 
 import jigsaw_crl as jc
@@ -9,7 +7,7 @@ import jigsaw_crl as jc
 from .tables import frame_of, regimes_of, write_table
 
 
-def two_labs(root: Path) -> Path:
+def two_labs(root):
     root.mkdir(exist_ok=True)
     write_table(regimes_of(seed=1), root / "lab-1.csv", "csv")
     write_table(regimes_of(seed=2), root / "lab-2.parquet", "parquet")

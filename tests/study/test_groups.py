@@ -13,7 +13,7 @@ from .tables import frame_of
 LATENTS = 5
 
 
-def alike(share: float, each: int, *, seed: int = 0, n: int = 6_000) -> pd.DataFrame:
+def alike(share, each, *, seed=0, n=6_000):
     """Four regimes whose subjects have `each` rows with correlation `share`, scattered."""
     rng = np.random.default_rng(seed)
     G = rng.normal(size=(8, LATENTS))
@@ -29,12 +29,12 @@ def alike(share: float, each: int, *, seed: int = 0, n: int = 6_000) -> pd.DataF
     return pd.concat(frames, ignore_index=True)
 
 
-def client_of(frame: pd.DataFrame, **asked) -> jc.Client:
+def client_of(frame, **asked):
     asked = {"ignore": [] if "group" in asked else ["subject"], **asked}
     return jc.Client.from_table(frame, name="lab", n_latent=LATENTS, **asked)
 
 
-def factors(client: jc.Client) -> list[tuple[float, float]]:
+def factors(client):
     return [(m.counted.mean, m.counted.covariance) for _, m in client.named_regimes]
 
 

@@ -1,7 +1,5 @@
 """Saying that interventions are hard: manifests, readers, constructors, moments files."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,12 +11,12 @@ from .tables import frame_of, regimes_of, write_table
 from .test_folder import two_labs
 
 
-def study(root: Path, manifest: str) -> Path:
+def study(root, manifest):
     (two_labs(root) / "study.toml").write_text(manifest)
     return root
 
 
-def said(root: Path) -> dict[str, set[str]]:
+def said(root):
     return {client.name: set(client.hard) for client in jc.read_study(root)}
 
 

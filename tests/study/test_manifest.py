@@ -15,7 +15,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def refusal(folder, manifest: str) -> str:
+def refusal(folder, manifest):
     (folder / "study.toml").write_text(manifest)
     with pytest.raises(jc.InputError) as caught:
         jc.read_study(folder)

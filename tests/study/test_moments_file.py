@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +15,14 @@ from ..test_public_objects import assert_equal
 from .tables import client_of, frame_of, regimes_of
 
 
-def table() -> pd.DataFrame:
+def table():
     """Rows with plates, rounded readings and a gap."""
     frame = frame_of(regimes_of()).round(1)
     frame.loc[7, "x2"] = np.nan
     return frame.assign(plate=np.resize(["p1", "p2", "p3"], len(frame)))
 
 
-def read(**asked: object) -> jc.Client:
+def read(**asked):
     asked = {"name": "lab", "missing": "drop", "ignore": ["plate"], **asked}
     if {"batch", "group"} & set(asked):
         del asked["ignore"]

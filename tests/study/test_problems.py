@@ -19,7 +19,7 @@ def _write(folder, **spoilt):
         spoilt.get(name, lambda f: f)(frame).to_csv(folder / f"{name}.csv", index=False)
 
 
-def _refusal(folder, **options) -> str:
+def _refusal(folder, **options):
     with pytest.raises(jc.InputError) as caught:
         jc.read_study(folder, **options)
     return str(caught.value)

@@ -13,11 +13,11 @@ from jigsaw_crl.study.table import Chunk, Table
 from .tables import assert_same, client_of
 
 
-def chunk_of(regimes: list[str], codes: np.ndarray, rows: np.ndarray) -> Chunk:
+def chunk_of(regimes, codes, rows):
     return Chunk(rows, {"regime": (regimes, codes)})
 
 
-def read(chunks: list[Chunk]) -> jc.Client:
+def read(chunks):
     reading = Reading.of(None, name="lab-1")
     found = read_table(Table(reading, ("x1", "x2"), lambda _: iter(chunks)))
     assert not reading.problems

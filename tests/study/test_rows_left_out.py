@@ -2,7 +2,6 @@
 
 import html
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.cli.app import app
 
 
-def table(seed: int = 0, n: int = 400) -> pd.DataFrame:
+def table(seed=0, n=400):
     rng = np.random.default_rng(seed)
     G = rng.normal(size=(4, 3))
     frames = []
@@ -23,7 +22,7 @@ def table(seed: int = 0, n: int = 400) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def with_gaps() -> pd.DataFrame:
+def with_gaps():
     frame = table()
     frame.loc[[3, 5, 401], "x"] = np.nan
     frame.loc[3, "y"] = np.nan
@@ -31,7 +30,7 @@ def with_gaps() -> pd.DataFrame:
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
+def study(tmp_path):
     folder = tmp_path / "study"
     folder.mkdir()
     with_gaps().to_csv(folder / "lab.csv", index=False)

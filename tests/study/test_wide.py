@@ -16,18 +16,18 @@ M, N = 520, 200
 
 
 @pytest.fixture(scope="module")
-def regimes() -> dict[str, np.ndarray]:
+def regimes():
     return wide_regimes(M, N, latents=4)
 
 
 @pytest.fixture(scope="module")
-def frame(regimes) -> pd.DataFrame:
+def frame(regimes):
     rows = np.vstack(list(regimes.values()))
     table = pd.DataFrame(rows, columns=[f"gene {i}" for i in range(M)])
     return table.assign(regime=np.repeat(list(regimes), N))
 
 
-def assert_alike(client: jc.Client, regimes: dict[str, np.ndarray]) -> None:
+def assert_alike(client, regimes):
     """The client says what that of the rows in memory says."""
     expected = client_of(regimes)
     assert client.labels == expected.labels

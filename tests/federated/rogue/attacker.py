@@ -33,7 +33,7 @@ from nvflare.private.defs import ClientType
 from nvflare.private.fed.authenticator import Authenticator
 
 
-def main(kit: Path, name: str, place: str) -> None:
+def main(kit, name, place):
     flare_decomposers.register()
     startup = kit / "startup"
     files = {
@@ -53,7 +53,7 @@ def main(kit: Path, name: str, place: str) -> None:
     cell.start()
     forged: dict[str, str] = {}
 
-    def forge(message: Message) -> None:
+    def forge(message):
         message.headers.update(forged)
 
     for line in sys.stdin:
@@ -84,7 +84,7 @@ def main(kit: Path, name: str, place: str) -> None:
         print(json.dumps([reply.get_header(MessageHeaderKey.RETURN_CODE), size]), flush=True)
 
 
-def flood(cell: Cell, count: int) -> None:
+def flood(cell, count):
     """Begin many answers that never end; the coordinator has a thread for each that it takes."""
     for number in range(count):
         headers = {
@@ -101,7 +101,7 @@ def flood(cell: Cell, count: int) -> None:
         cell.core_cell.fire_and_forget(STREAM_CHANNEL, STREAM_DATA_TOPIC, "server", part)
 
 
-def log_in(cell: Cell, name: str, files: dict[str, str]) -> list[object]:
+def log_in(cell, name, files):
     authenticator = Authenticator(
         cell=cell,
         project_name="jigsaw",

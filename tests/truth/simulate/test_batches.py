@@ -7,7 +7,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.truth.simulate import Batches, setting
 
 
-def client(batches: Batches | None) -> jc.Client:
+def client(batches):
     return setting("A", 0).client(0, 1_201, batches=batches)
 
 
