@@ -293,33 +293,36 @@ def agreeing(fragment, order):
 
 
 @pytest.mark.slow
-def test_who_takes_the_place_of_a_site_turns_no_verdict_and_opens_few(fragments, honest):
+def test_who_takes_the_place_of_a_site_turns_no_verdict_and_opens_few():
     """It knows what the others say, and says the opposite of the verdict about three pairs."""
-    taken = 0
-    default = jc.assemble(fragments, seed=2, witnesses="fifth")
-    for site in fragments:
-        copy = agreeing(site, jc.assemble([f for f in fragments if f is not site], seed=2))
-        thin = [
-            (i, j)
-            for (i, a), (j, d) in permutations(enumerate(site.labels), 2)
-            if honest.why[honest.indices(a, d)] == Why.EVIDENCE
-        ]
-        pair = [honest.indices(site.labels[i], site.labels[j]) for i, j in thin]
-        ancestor = copy.bayes.ancestor.copy()
-        for place in np.argsort([abs(honest.table.evidence[x]) for x in pair])[:3]:
-            ancestor[:, *thin[place]] = -1000.0 if honest.verdicts[pair[place]] == YES else 1000.0
-        told = [*fragments, replace(with_factors(copy, ancestor), client="again")]
-        order = jc.assemble(told, seed=2, witnesses="fifth")
-        weights = order.client_weights
-        # Of the two, one counts.
-        assert min(weights[site.client], weights["again"]) == 0.0
-        taken += weights[site.client] == 0.0
-        decided, left = default.verdicts != OPEN, order.verdicts != OPEN
-        assert (order.verdicts == default.verdicts)[decided & left].all()
-        # 5 of 91, where it takes the place.
-        assert (decided & ~left).sum() <= 0.1 * (decided.sum() - len(decided))
-    # SECURITY.md names the share.
-    assert taken == 1
+    taken, opened = [], []
+    for seed in (740_001, 740_003, 740_004):
+        world = jc.simulate.random_world(12, 10, 0.6, seed)
+        fragments = [jc.recover_fragment(client) for client in world.clients(n_samples=3_000)]
+        honest = jc.assemble(fragments, seed=2)
+        default = jc.assemble(fragments, seed=2, witnesses="fifth")
+        decided = default.verdicts != OPEN
+        for site in fragments:
+            copy = agreeing(site, jc.assemble([f for f in fragments if f is not site], seed=2))
+            thin = [
+                (i, j)
+                for (i, a), (j, d) in permutations(enumerate(site.labels), 2)
+                if honest.why[honest.indices(a, d)] == Why.EVIDENCE
+            ]
+            pair = [honest.indices(site.labels[i], site.labels[j]) for i, j in thin]
+            ancestor = copy.bayes.ancestor.copy()
+            for place in np.argsort([abs(honest.table.evidence[x]) for x in pair])[:3]:
+                opposite = -1000.0 if honest.verdicts[pair[place]] == YES else 1000.0
+                ancestor[:, *thin[place]] = opposite
+            told = [*fragments, replace(with_factors(copy, ancestor), client="again")]
+            order = jc.assemble(told, seed=2, witnesses="fifth")
+            left = order.verdicts != OPEN
+            assert (order.verdicts == default.verdicts)[decided & left].all()
+            taken.append(order.client_weights[site.client] == 0.0)
+            opened.append((decided & ~left).sum() / (decided.sum() - len(decided)))
+    # SECURITY.md names the shares in these and further worlds.
+    assert np.mean(taken) < 0.5
+    assert np.mean(opened) < 0.05 and max(opened) < 0.25
 
 
 def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):
