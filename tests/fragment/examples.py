@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label
 from jigsaw_crl.base.order import PartialOrder
-from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Statements
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.fragment.fragment import Fragment, Statements
 
 LABELS = ("a", "b", "c", "d")
 BLOCKS = (frozenset("ab"), frozenset("c"), frozenset("d"))

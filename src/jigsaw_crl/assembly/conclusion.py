@@ -29,7 +29,7 @@ from jigsaw_crl.assembly.dissent import (
 from jigsaw_crl.assembly.effects import PooledEffects, labels_not_hard, pool_effects
 from jigsaw_crl.assembly.entailment import Contradiction, deduce
 from jigsaw_crl.assembly.evidence import Evidence
-from jigsaw_crl.assembly.order import GlobalOrder, Method, Mode, Options, Witnesses
+from jigsaw_crl.assembly.order import GlobalOrder, Mode, Options, Witnesses
 from jigsaw_crl.assembly.pairs import PairTable, effect_bounds
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode
@@ -44,16 +44,8 @@ from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.baseline import assemble_pairs
 from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.fragment.fragment import Fragment
+from jigsaw_crl.fragment.fragment import Fragment, Method
 from jigsaw_crl.fragment.reading import fragment_paths, one_spelling, read_fragment_files
-
-__all__ = [
-    "Conclusion",
-    "about_clients",
-    "assemble",
-    "conclude",
-    "consider",
-]
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,6 @@ from jigsaw_crl.base.text import few, pluralise
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Pair", "Proposal", "SiteSearch", "next_client"]
-
 Pair = tuple[str, str]
 
 # A pair is settled more likely than not above EVEN, and cannot be settled below UNLIKELY.

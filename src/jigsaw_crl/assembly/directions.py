@@ -17,8 +17,6 @@ import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["ROUNDING", "directions", "open_signs", "precision"]
-
 # Half the log-odds, before the data, that two interventions on a label move it the same way.
 SAME_WAY = 4.0
 # One pair counts at most so much: a false effect does not turn the labels of a client.

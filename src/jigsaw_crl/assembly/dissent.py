@@ -43,17 +43,6 @@ from jigsaw_crl.base.order import boolean_product, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = [
-    "NOBODY",
-    "Falls",
-    "contested",
-    "differing_labels",
-    "opposed",
-    "pairs_apart",
-    "sites_differ",
-    "with_witnesses",
-]
-
 
 def _lacks_common_cause(order: BoolArray, members: IntArray) -> BoolArray:
     """Pairs of a client's labels with a common ancestor that the client lacks, shape (p, p)."""

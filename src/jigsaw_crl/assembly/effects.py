@@ -36,8 +36,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.evidence.effects import INTERVAL, Sizes
 
-__all__ = ["PooledEffects", "labels_not_hard", "pool_effects", "sites_apart"]
-
 IntMatrix = npt.NDArray[np.int32]
 
 # One-sided 95 % point of the normal distribution.

@@ -26,8 +26,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.fragment.fragment import NO, YES
 
-__all__ = ["Contradiction", "Fact", "Facts", "NoProof", "Prover", "Step", "deduce", "say"]
-
 
 @dataclass(frozen=True)
 class Fact:

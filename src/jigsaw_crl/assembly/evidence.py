@@ -21,8 +21,6 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.pooled import Pooled
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
 
-__all__ = ["SPEAKS", "Claims", "Evidence", "Missed"]
-
 # A client "says" yes or no when what it brings passes three to one.
 SPEAKS = float(np.log(3.0))
 # A label that moved two directions somewhere and has no labelled ancestor: one in five (an

@@ -34,9 +34,6 @@ from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.text import chance, few, pluralise, signed
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["RULES", "Certificate", "check_certificate", "explain"]
-
-
 RULES = {
     "known": "you said so{who}",
     "stated": "stated by {who}",

@@ -30,8 +30,6 @@ from jigsaw_crl.evidence.pooled import Pooled
 if TYPE_CHECKING:
     from jigsaw_crl.assembly import GlobalOrder
 
-__all__ = ["Outlook", "stated"]
-
 Pairs = tuple[IntArray, IntArray]
 
 # Orders that are drawn from the posterior, with one future each: the standard error of a chance is

@@ -33,17 +33,6 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.assembly.order import GlobalOrder
 
-__all__ = [
-    "DirectEffects",
-    "EdgeVerdict",
-    "all_effects_frame",
-    "direct_effects",
-    "direct_graph",
-    "effects_frame",
-    "shift_frame",
-    "site_effects_frame",
-]
-
 EdgeVerdict = Literal["direct", "not direct", "undetermined"]
 
 # Size of a direct effect, in standard deviations, and log-odds against there being one.

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.assembly.explanation import Certificate
 
-__all__ = ["GlobalOrder", "Method", "Mode", "Options", "Witnesses"]
-
 Mode = Literal["exact", "evidence", "paper"]
 Witnesses = int | Literal["fifth"] | None
 

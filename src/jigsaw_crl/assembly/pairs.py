@@ -34,8 +34,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.frozen import ReadOnlyArrays
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 
-__all__ = ["LARGEST_NO", "SD", "UNITS", "Bounds", "PairTable", "effect_bounds", "size_in_words"]
-
 SHARE, SD = "share of the change", "standard deviations"
 UNITS = (SHARE, SD, f"{SD} at this dose")
 LEVEL = 0.95

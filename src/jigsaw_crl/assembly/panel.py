@@ -24,8 +24,6 @@ from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment
 
-__all__ = ["DISAGREEMENT", "Panel", "Rows", "Use", "check_size", "read_fragments"]
-
 # With more labels, orders are not sampled: chains would take more than 200 bytes for each of the
 # p² pairs (3 GB at this size), and a minute of moves would hardly touch each pair once.
 MOST_LABELS = 4_000

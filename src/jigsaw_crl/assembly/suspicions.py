@@ -29,8 +29,6 @@ from jigsaw_crl.assembly.panel import Panel
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["clients_against_linearity", "find_copies", "is_bent"]
-
 # -- copies ---------------------------------------------------------------------------------------
 
 # Equal numbers that differ among themselves: fewer can be equal by chance, because fragments are

@@ -27,26 +27,9 @@ import numpy.typing as npt
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import refuted, transitive_closure
 from jigsaw_crl.base.text import pluralise
-from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES
-
-__all__ = [
-    "CERTAIN_NO",
-    "CERTAIN_YES",
-    "LEAST_AGAINST",
-    "LEAST_FOR",
-    "NO",
-    "OPEN",
-    "SURE",
-    "VERDICTS",
-    "YES",
-    "Decided",
-    "Verdict",
-    "Why",
-    "decide",
-    "disputed",
-    "implied",
-    "tally",
-]
+from jigsaw_crl.fragment.fragment import CANNOT_SAY
+from jigsaw_crl.fragment.fragment import NO as NO
+from jigsaw_crl.fragment.fragment import YES as YES
 
 # Arrays of verdicts use the codes of a fragment's statements: YES, NO, and OPEN for undetermined.
 OPEN = CANNOT_SAY

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jigsaw_crl.adding import assembled
-from jigsaw_crl.assembly.order import Method, Options
+from jigsaw_crl.assembly.order import Options
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import writable
 from jigsaw_crl.base.text import pluralise
@@ -33,6 +33,7 @@ from jigsaw_crl.federated.settings import (
 )
 from jigsaw_crl.federated.signing import Received
 from jigsaw_crl.federated.verifying import SEED, absences, sign_result, spellings
+from jigsaw_crl.fragment.fragment import Method
 from jigsaw_crl.result.result import Result
 
 # Seconds to wait for another run that uses the log of used fragments.

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
-from jigsaw_crl.fragment.fragment import BayesFactors, Fragment, Outcome, Statements
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
 
 __all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]

@@ -16,22 +16,8 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.labels import MOST_CHARACTERS, safe_text
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence.effects import Effects, Sizes
-from jigsaw_crl.fragment.fragment import (
-    BayesFactors,
-    Fragment,
-    Method,
-    Outcome,
-    RankOne,
-    Statements,
-)
-
-__all__ = [
-    "FINDINGS_PER_LABEL",
-    "FragmentDocument",
-    "GroupsDocument",
-    "fragment_document",
-    "groups_of",
-]
+from jigsaw_crl.evidence.factors import BayesFactors
+from jigsaw_crl.fragment.fragment import Fragment, Method, Outcome, RankOne, Statements
 
 # Fields that the file has as the type has them; the others name labels by their positions.
 _AS_THEY_ARE = (

@@ -38,8 +38,6 @@ from jigsaw_crl.fragment.latents import Loadings, latents_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]
-
 Method = Literal["null-cone", "paper"]
 RankOne = Literal["no-ancestor", "unsure"]
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["Loadings", "latents_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Loadings(ReadOnlyArrays):

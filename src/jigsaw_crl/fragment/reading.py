@@ -13,17 +13,6 @@ from jigsaw_crl.base.labels import respelt
 from jigsaw_crl.base.text import few
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = [
-    "fragment_paths",
-    "fragments_by_client",
-    "is_fragment",
-    "one_spelling",
-    "read_bytes",
-    "read_fragment",
-    "read_fragment_files",
-    "save_fragment",
-]
-
 
 def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) -> Path:
     """Write a fragment as it leaves its site: without the latent basis.

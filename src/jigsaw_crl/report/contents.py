@@ -24,8 +24,6 @@ from jigsaw_crl.result.result import Result
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["decided_across_clients", "describe", "likely_right"]
-
 # Pairs that a remark shows.
 MOST_SHOWN = 4
 # Sites, labels and sensors that are drawn; `result.loadings` has them all.

@@ -25,8 +25,6 @@ from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["Drawing", "Edge", "Picture", "draw_graph", "draw_piece", "lay_out", "shorten"]
-
 Size = tuple[float, float]
 Point = tuple[float, float]
 

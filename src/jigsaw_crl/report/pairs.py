@@ -23,8 +23,6 @@ from jigsaw_crl.report.drawing import Picture
 from jigsaw_crl.result.folder import graphml, order_csv
 from jigsaw_crl.result.result import Result
 
-__all__ = ["pack_texts", "page_data"]
-
 # Ordered pairs whose texts go into the page; 300 labels have 89,700. Of more, "not ancestor" is
 # left out, and then what is undetermined.
 MOST_PAIRS = 120_000

@@ -30,8 +30,6 @@ from jigsaw_crl.report.pairs import page_data
 from jigsaw_crl.result.folder import is_report
 from jigsaw_crl.result.result import Result
 
-__all__ = ["fragment_html", "order_html", "render_report", "result_html", "svg", "write_report"]
-
 SCRIPTS = (
     *("data", "effects", "why", "diagram", "cells"),
     *("matrix", "table", "evidence", "whatif", "start"),

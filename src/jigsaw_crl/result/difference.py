@@ -9,8 +9,6 @@ from itertools import permutations
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.result.result import Result
 
-__all__ = ["KINDS", "Answer", "Change", "Difference", "difference"]
-
 # What is compared.
 KINDS = ("verdict", "total effect", "direct edge")
 

@@ -25,8 +25,6 @@ from jigsaw_crl.fragment.file import FragmentDocument, GroupsDocument, groups_of
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.result.result import Result
 
-__all__ = ["ResultDocument", "order_document", "result_document"]
-
 _Share = Annotated[Number, Field(ge=0, le=1)]
 # Of a fragment, what the order settles: blocks, their order and districts.
 _GROUPS = GroupsDocument.model_fields.keys()

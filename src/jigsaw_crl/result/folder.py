@@ -39,19 +39,6 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.result.result import Result
 
-__all__ = [
-    "REPORT",
-    "RESULT",
-    "check_finished",
-    "check_folder",
-    "graphml",
-    "is_report",
-    "load_result",
-    "order_csv",
-    "texts_of",
-    "write_folder",
-]
-
 RESULT, ORDER, HASSE, REPORT = "result.json", "order.csv", "hasse.graphml", "report.html"
 # Only with hard interventions. An empty one in the stage stands for none, so that one of an older
 # result is removed, also when the move is repeated after an interruption.

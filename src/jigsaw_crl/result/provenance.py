@@ -11,8 +11,6 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.study.folder import Study
 
-__all__ = ["provenance_of", "with_sites"]
-
 
 def provenance_of(study: Study, seed: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """Versions, seed, files, sample sizes, and the options of recovery that are not None."""

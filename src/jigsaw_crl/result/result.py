@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from jigsaw_crl.client.client import Client
 
-__all__ = ["Result"]
-
 # Larger orders get a proposal only when its size is asked for: the search takes seconds.
 MOST_LABELS_FOR_PROPOSAL = 60
 

@@ -9,8 +9,6 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.fragment.fragment import Fragment
 
-__all__ = ["LeftOut", "left_out", "summarise"]
-
 # Why clients say nothing, and what to do.
 WHY_SILENT = {
     "alone": "Only one label can be read at {}, and an order needs two at one client.",

@@ -20,16 +20,6 @@ from jigsaw_crl.base.findings import CLOSED
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.evidence.priors import PAIR_COST
 
-__all__ = [
-    "Convergence",
-    "Posterior",
-    "all_orders",
-    "convergence",
-    "entailed",
-    "sample_orders",
-    "split_r_hat",
-]
-
 # Most labels whose orders are all weighed: there are 4,231 of five labels, which take a few
 # milliseconds, and 130,023 of six.
 FEW = 5

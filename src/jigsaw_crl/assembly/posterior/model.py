@@ -31,8 +31,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.order import boolean_product, transitive_closure
 from jigsaw_crl.evidence.pooled import Pooled, Shares, mixed
 
-__all__ = ["cover_shares", "log_factors", "posterior_of", "too_many_causes"]
-
 # Share of invisible effects among covers; of plain and weak ones among visible covers, and among
 # visible implied effects. Of covers they are the medians of 96 studies (.89 to .92 plain in four of
 # five). Estimated from each study instead, E1 was .906 (fixed .908), and 238 verdicts wrong (233).

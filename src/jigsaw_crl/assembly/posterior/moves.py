@@ -40,8 +40,6 @@ import numpy as np
 
 from jigsaw_crl.assembly.posterior.walk import FACT
 
-__all__ = ["compiled", "metropolis"]
-
 # The lowest bit of a word.
 ONE = np.uint64(1)
 # Larger bridges are not proposed: a flip costs a few operations, a bridge one per pair. A set of

@@ -22,18 +22,6 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.base.order import boolean_product, cover_matrix, greedy_order
 from jigsaw_crl.base.terminal import counted
 
-__all__ = [
-    "FACT",
-    "KNOWN",
-    "Chains",
-    "OneOf",
-    "Weights",
-    "Words",
-    "best_order",
-    "decode",
-    "is_open",
-]
-
 Words = npt.NDArray[np.uint64]
 # Candidates, one of which is an ancestor of the last.
 OneOf = tuple[tuple[int, ...], int]

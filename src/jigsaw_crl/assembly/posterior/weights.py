@@ -19,8 +19,6 @@ from jigsaw_crl.assembly.posterior.walk import best_order
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.evidence.priors import MODEL_ERROR, PAIR_COST
 
-__all__ = ["weigh_clients"]
-
 # Clients are left out one by one up to this many, in groups beyond; of many labels in as many
 # groups as p² × groups allows, at least in LEAST_GROUPS: the cost stays bounded.
 MOST_GROUPS, MOST_WORK, LEAST_GROUPS = 32, 8_000_000, 8
