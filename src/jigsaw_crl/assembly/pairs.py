@@ -64,12 +64,6 @@ class Bounds:
     # Some client states from exact moments that there is no effect.
     stated: BoolArray
 
-    @cached_property
-    def excluded(self) -> FloatArray:
-        """The bounds that exclude something; NaN for a share of all that changed."""
-        with np.errstate(invalid="ignore"):
-            return np.where((self.units == 0) & (self.value > WHOLE), np.nan, self.value)
-
     def room(self, smallest: float | None) -> FloatArray:
         """The bounds over the size that "not ancestor" must exclude; NaN as in `value`.
 
@@ -237,8 +231,10 @@ class PairTable(ReadOnlyArrays):
 
     @cached_property
     def excluded(self) -> FloatArray:
-        """The size of effect that the data exclude; NaN where they exclude none."""
-        return np.where(self.verdict == YES, np.nan, self.bounds.excluded)
+        """The size of effect that the data exclude; NaN for ancestors, and a share of all."""
+        with np.errstate(invalid="ignore"):
+            all_of_it = (self.bounds.units == 0) & (self.bounds.value > WHOLE)
+        return np.where((self.verdict == YES) | all_of_it, np.nan, self.bounds.value)
 
     def resting(self, a: int, d: int) -> str:
         """The client that a verdict rests on; empty if there is none."""
