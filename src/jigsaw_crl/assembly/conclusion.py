@@ -35,7 +35,7 @@ from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
 from jigsaw_crl.assembly.posterior import Convergence, decode
 from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of, too_many_causes
 from jigsaw_crl.assembly.posterior.weights import weigh_clients
-from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies, is_bent
+from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, Why, decide, implied
 from jigsaw_crl.base.arrays import IntArray
 from jigsaw_crl.base.findings import Finding
@@ -193,8 +193,7 @@ def consider(panel: Panel) -> tuple[Evidence, PooledEffects | None, tuple[Findin
     leaning = clients_against_linearity(panel.fragments)
     if leaning:
         # What was read without linearity stays.
-        bent = {piece.client for piece in panel.fragments if is_bent(piece)}
-        use = replace(use, withheld=frozenset(panel.clients) - bent)
+        use = replace(use, withheld=frozenset(panel.clients) - panel.bent)
         clients = pluralise(len(leaning), "client")
         findings.append(finding("not-linear", float(len(leaning)), clients=clients))
     evidence = Evidence.heard(panel, use)
@@ -222,7 +221,7 @@ def _claims(panel: Panel, use: Use) -> tuple[PooledEffects | None, Use, list[Fin
     dose and so on the site: that they differ contradicts nothing.
     """
     effects = pool_effects(panel, use)
-    if effects is None or any(map(is_bent, panel.fragments)):
+    if effects is None or panel.bent:
         return effects, use, []
     doubted = labels_not_hard(effects)
     findings = [
@@ -287,8 +286,7 @@ def _by_evidence(
     """The order of the posterior, judged by `decide`."""
     panel, draws = said.panel, posterior_of(said, np.random.default_rng([options.seed, 1]))
     probability = draws.probability
-    bent = any(map(is_bent, panel.fragments))
-    applied = pool_effects(panel, said.use, quantity="applied") if bent else None
+    applied = pool_effects(panel, said.use, quantity="applied") if panel.bent else None
     log_factor, bounds = log_factors(said, probability), effect_bounds(said, effects, applied)
     decided = decide(
         probability,
@@ -326,7 +324,7 @@ def _by_evidence(
     )
     table = PairTable.of(said, effects, probability, decided, log_factor, bounds)
     order.__dict__.update(table=table, said=said, effects=effects, posterior=draws)
-    if bent:
+    if panel.bent:
         order.__dict__.update(applied_effects=applied)
     return order
 

@@ -20,7 +20,6 @@ from jigsaw_crl.assembly.pairs import UNITS, PairTable, effect_bounds
 from jigsaw_crl.assembly.panel import Panel, Use
 from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
 from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of
-from jigsaw_crl.assembly.suspicions import is_bent
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Decided, Verdict, Why, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError
@@ -344,7 +343,7 @@ class GlobalOrder(ReadOnlyArrays):
     @property
     def is_bent(self) -> bool:
         """Some client was read without linearity."""
-        return any(map(is_bent, self.fragments))
+        return bool(self.panel.bent)
 
     @cached_property
     def direct_effects(self) -> DirectEffects | None:

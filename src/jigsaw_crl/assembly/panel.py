@@ -114,6 +114,12 @@ class Panel:
         return np.where(yes, YES, np.where(no, NO, CANNOT_SAY)).astype(np.int8)
 
     @cached_property
+    def bent(self) -> frozenset[str]:
+        """The clients that were read without linearity (T9)."""
+        bent = "nonlinear-response"
+        return frozenset(f.client for f in self.fragments if bent in {x.check for x in f.findings})
+
+    @cached_property
     def position(self) -> dict[str, int]:
         return {label: i for i, label in enumerate(self.labels)}
 

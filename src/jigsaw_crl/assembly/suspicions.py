@@ -103,15 +103,8 @@ def _numbers(panel: Panel, k: int) -> npt.NDArray[np.complex128]:
 
 # -- linearity ------------------------------------------------------------------------------------
 
-# The finding of a client that was read without linearity.
-BENT = "nonlinear-response"
 # What contradicts a linear system where the features of most clients have light tails.
 LIGHT, CURVED = "light-tails", {"leaning-lines", "unclear-regime"}
-
-
-def is_bent(fragment: Fragment) -> bool:
-    """The client was read without linearity (T9)."""
-    return any(x.check == BENT for x in fragment.findings)
 
 
 def clients_against_linearity(fragments: Sequence[Fragment]) -> tuple[str, ...]:
