@@ -130,10 +130,8 @@ def _joined(J: FloatArray, field: FloatArray) -> FloatArray:
     return sign
 
 
-def open_signs(
-    value: FloatArray, error: FloatArray, here: BoolArray, moved: BoolArray
-) -> IntArray | None:
-    """Which signs of each client's labels fit together; None if no sign is open.
+def open_signs(value: FloatArray, error: FloatArray, here: BoolArray, moved: BoolArray) -> IntArray:
+    """Which signs of each client's labels fit together.
 
     Parameters
     ----------
@@ -159,7 +157,7 @@ def open_signs(
             if (group[clients, i] == group[clients, j]).any():
                 for k in clients:
                     _join(group[k], i, j)
-    return group if group.any() else None
+    return group
 
 
 def _choose_directions(

@@ -156,9 +156,7 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
     apart = {names[k]: counts for k, counts in many.items()}
     aside |= _pairs_apart(np.where(aside, np.nan, value), error)
     used = np.where(aside, np.nan, value)
-    unsure = np.zeros(used.shape[1:], dtype=bool)
-    if groups is not None:
-        used, unsure = _with_one_sign(used, error, groups, of_cause=quantity == "total")
+    used, unsure = _with_one_sign(used, error, groups, of_cause=quantity == "total")
     estimate, deviation, chance = _combine(used, error)
     estimate, deviation, unsigned = _without_sign(estimate, deviation, unsure)
     turned = turned if quantity == "total" else []
