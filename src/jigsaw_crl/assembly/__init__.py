@@ -3,7 +3,6 @@
 ==============  ====================================================================
 `panel`         what the clients sent, never edited, and how far it is used
 `evidence`      what each client says under a use, and all of them together
-`missed`        how often a second direction is missed, estimated from the study
 `suspicions`    clients that sent the same, or contradict a linear system
 `dissent`       clients that stand against the others
 `posterior/`    probabilities of orders, and trust in each client

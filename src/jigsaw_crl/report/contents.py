@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -128,13 +127,17 @@ def likely_right(order: GlobalOrder) -> str:
     Empty for exact moments, from Algorithm 3, without any verdict, and for a system that is not
     linear, of which there are none.
     """
+    import pandas as pd  # here for start-up time
+
     rows = [n for f in order.fragments for n in (f.n_samples or {}).values()]
     if order.mode != "evidence" or order.is_bent or not rows or not (order.verdicts >= 0).any():
         return ""
     clients, size = len(order.fragments), median(rows)
     hard = sum(f.hard is not None and any(f.hard.hard) for f in order.fragments)
     kind = "hard" if 2 * hard > clients else "soft"
-    known = _simulations()
+    # The lines of the calibration page.
+    with (files("jigsaw_crl.report") / "simulations.csv").open(encoding="utf-8") as file:
+        known = pd.read_csv(file, comment="#")
     known = known[known["kind"] == kind]
     far = np.abs(np.log10(known["clients"] / clients)) + np.abs(np.log10(known["rows"] / size))
     like = known[far == far.min()]
@@ -152,15 +155,6 @@ def likely_right(order: GlobalOrder) -> str:
         f"{size:,.0f} rows); there, {right('wrong_yes')} of “ancestor” and {right('wrong_no')} of "
         "“not ancestor” verdicts were right."
     )
-
-
-@cache
-def _simulations() -> pd.DataFrame:
-    """The lines of the calibration page."""
-    import pandas as pd  # here for start-up time
-
-    with (files("jigsaw_crl.report") / "simulations.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file, comment="#")
 
 
 # -- tables ---------------------------------------------------------------------------------------
