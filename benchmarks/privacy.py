@@ -74,7 +74,7 @@ def with_and_without(n: int, seed: int) -> tuple[Fragment, Fragment]:
     def fragment(rows: FloatArray) -> Fragment:
         client = jc.Client.from_samples("site", observational=rows, interventions=regimes)
         # Rounded as when it leaves the site; the number of rows does not show the row.
-        return rounded(jc.recover_fragment(client)).without_basis()
+        return jc.Fragment.from_json(rounded(jc.recover_fragment(client)).to_json())
 
     return fragment(control), fragment(np.delete(control, gone, axis=0))
 

@@ -21,7 +21,8 @@ STUDY = "reactor"
 def fragments():
     """The sites' fragments, without what does not leave a site."""
     world = jc.simulate.setting("A", 0)
-    return [jc.recover_fragment(world.client(k)).without_basis() for k in range(3)]
+    sent = [jc.recover_fragment(world.client(k)).to_json() for k in range(3)]
+    return [jc.Fragment.from_json(text) for text in sent]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from ..fragment.examples import assert_one_line, fragment, fragments, mutations
 from .conftest import STUDY
 
 SITE = "client-1"
-PIECE = fragment(client=SITE).without_basis()
+PIECE = Fragment.from_json(fragment(client=SITE).to_json())
 
 
 WHEN = time.time_ns() - 60 * 10**9

@@ -128,7 +128,7 @@ def test_what_cannot_be_scored_is_refused():
     truth = setting("A", 0).truth(0)
     fragment = exact_fragment(truth)
     with pytest.raises(InputError, match="no basis"):
-        subspace_error(truth, fragment.without_basis())
+        subspace_error(truth, replace(fragment, basis=None))
     with pytest.raises(InputError, match="client-1: nothing to score"):
         subspace_error([truth], [replace(fragment, client="other")])
     with pytest.raises(InputError, match="truth does not have"):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pkgutil import resolve_name
@@ -257,10 +257,6 @@ class Fragment(ReadOnlyArrays):
             column per label.
         """
         return latents_of(self, rows)
-
-    def without_basis(self) -> Fragment:
-        """The fragment without what stays at the client: basis, features, centre and loadings."""
-        return replace(self, basis=None, features=None, centre=None, carried=None)
 
     def _repr_html_(self) -> str:
         return str(resolve_name("jigsaw_crl.report.writing:fragment_html")(self))
