@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.posterior import best_order, chains, entailed, sample_orders
-from jigsaw_crl.assembly.posterior.chains import all_orders, convergence, split_r_hat
-from jigsaw_crl.assembly.posterior.walk import Chains, Weights, unpack
+from jigsaw_crl.assembly.posterior import chains
+from jigsaw_crl.assembly.posterior.chains import (
+    all_orders,
+    convergence,
+    entailed,
+    sample_orders,
+    split_r_hat,
+)
+from jigsaw_crl.assembly.posterior.walk import Chains, Weights, best_order, unpack
 from jigsaw_crl.base.order import transitive_closure
 from jigsaw_crl.evidence.priors import PAIR_COST
 

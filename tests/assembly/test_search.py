@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from jigsaw_crl.assembly.posterior import decode, sample_orders
-from jigsaw_crl.assembly.posterior.chains import all_orders
-from jigsaw_crl.assembly.posterior.walk import Weights
+from jigsaw_crl.assembly.posterior.chains import all_orders, sample_orders
+from jigsaw_crl.assembly.posterior.walk import Weights, decode
 from jigsaw_crl.base.order import boolean_product
 
 

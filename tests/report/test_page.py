@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly.posterior import Convergence
+from jigsaw_crl.assembly.posterior.chains import Convergence
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import chance
 from jigsaw_crl.diagnostics.findings import finding

@@ -32,8 +32,9 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.order import GlobalOrder, Mode, Options, Witnesses
 from jigsaw_crl.assembly.pairs import PairTable, effect_bounds
 from jigsaw_crl.assembly.panel import Panel, Use, check_size, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence, decode
+from jigsaw_crl.assembly.posterior.chains import Convergence
 from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of, too_many_causes
+from jigsaw_crl.assembly.posterior.walk import decode
 from jigsaw_crl.assembly.posterior.weights import weigh_clients
 from jigsaw_crl.assembly.suspicions import clients_against_linearity, find_copies
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES, Why, decide, implied

@@ -18,8 +18,9 @@ from jigsaw_crl.assembly.evidence import Evidence
 from jigsaw_crl.assembly.graph import DirectEffects, direct_effects
 from jigsaw_crl.assembly.pairs import UNITS, PairTable, effect_bounds
 from jigsaw_crl.assembly.panel import Panel, Use
-from jigsaw_crl.assembly.posterior import Convergence, Posterior, decode, entailed
+from jigsaw_crl.assembly.posterior.chains import Convergence, Posterior, entailed
 from jigsaw_crl.assembly.posterior.model import log_factors, posterior_of
+from jigsaw_crl.assembly.posterior.walk import decode
 from jigsaw_crl.assembly.verdict import NO, OPEN, VERDICTS, YES, Decided, Verdict, Why, tally
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
 from jigsaw_crl.base.errors import InputError

@@ -16,7 +16,7 @@ from jigsaw_crl._version import __version__
 from jigsaw_crl.assembly import GlobalOrder, Proposal
 from jigsaw_crl.assembly.order import Options
 from jigsaw_crl.assembly.panel import Use, read_fragments
-from jigsaw_crl.assembly.posterior import Convergence
+from jigsaw_crl.assembly.posterior.chains import Convergence
 from jigsaw_crl.assembly.verdict import Why
 from jigsaw_crl.base.documents import Closed, Document, Number, WholeNumber
 from jigsaw_crl.base.findings import Finding

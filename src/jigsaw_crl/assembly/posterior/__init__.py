@@ -8,10 +8,3 @@
 `weights`  how far each client is trusted
 =========  =========================================================================
 """
-
-from __future__ import annotations
-
-from jigsaw_crl.assembly.posterior.chains import Convergence, Posterior, entailed, sample_orders
-from jigsaw_crl.assembly.posterior.walk import best_order, decode
-
-__all__ = ["Convergence", "Posterior", "best_order", "decode", "entailed", "sample_orders"]
