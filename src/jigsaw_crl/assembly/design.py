@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import entr
 
+from jigsaw_crl.assembly.dissent import LEAST_CHANCE
 from jigsaw_crl.assembly.futures import Outlook
 from jigsaw_crl.assembly.verdict import OPEN
 from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
@@ -162,7 +163,7 @@ def next_client(
     likely = [pair for pair in ranked if chances[pair] > EVEN and set(pair) <= set(labels)]
     gain, expected = float((search.bits * chance).sum()), sum(chances.values())
     weighs = order.mode == "evidence"
-    bound = weighs and not search.outlook.words.any_speaks
+    bound = weighs and not search.outlook.words.total[1].max() > LEAST_CHANCE
     return Proposal(
         labels=labels,
         expected_gain=gain,

@@ -135,7 +135,7 @@ class Words:
     """
 
     # Cumulative weights as words on unrelated labels, on ancestors, and on descendants; and of
-    # those alone that say something, shape (2, 3, n + 1).
+    # those alone that say something, shape (2, 3, n + 1); at most LEAST_CHANCE if none does.
     total: FloatArray
     # Arrays of n words.
     said: Pooled
@@ -166,11 +166,6 @@ class Words:
             parts.append((np.stack([weight, weight * claims.says[i, j]]), *own))
         weights, *found = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         return cls(np.cumsum(np.insert(weights, 0, 0.0, axis=-1), axis=-1), Pooled(*found))
-
-    @property
-    def any_speaks(self) -> bool:
-        """Does some client say something?"""
-        return bool(self.total[1, :, -1].max() > LEAST_CHANCE)
 
     def drawn(self, relation: IntArray, speaks: BoolArray, rng: np.random.Generator) -> Pooled:
         """A word on each pair.

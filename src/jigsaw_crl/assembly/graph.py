@@ -168,14 +168,6 @@ def _edge_odds(weight: FloatArray, variance: FloatArray, carried: FloatArray) ->
 SAME_DOSE = 0.1
 
 
-def all_effects_frame(order: GlobalOrder) -> pd.DataFrame:
-    """Total effects; where the system is not linear, what interventions did at their doses."""
-    import pandas as pd  # here for start-up time
-
-    tables = [effects_frame(order, *about) for about in order.known_effects]
-    return pd.concat(tables, ignore_index=True) if tables else effects_frame(order)
-
-
 def effects_frame(
     order: GlobalOrder,
     kind: str = "",

@@ -44,12 +44,11 @@ def with_sites(
         for key, value in provenance.items()
     }
     added = [*(x for x in out.get("added", ()) if x not in gone), *(f.client for f in new)]
-    if added or "added" in out:
-        out["added"] = added
     # A client whose data were corrected is there.
-    removed = {*out.get("removed", ()), *gone} - {f.client for f in new}
-    if removed or "removed" in out:
-        out["removed"] = sorted(removed)
+    removed = sorted({*out.get("removed", ()), *gone} - {f.client for f in new})
+    for key, names in (("added", added), ("removed", removed)):
+        if names or key in out:
+            out[key] = names
     if "n_samples" in out:
         out["n_samples"] |= {f.client: f.n_samples for f in new}
     return out

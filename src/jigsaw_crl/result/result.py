@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
 from jigsaw_crl.assembly.graph import (
-    all_effects_frame,
     direct_graph,
     effects_frame,
     shift_frame,
@@ -141,7 +140,11 @@ class Result:
         >>> sorted(result.effects.columns)[:4]
         ['cause', 'effect', 'heterogeneity_p', 'high']
         """
-        effects, own = all_effects_frame(self.order), self.loadings
+        import pandas as pd  # here for start-up time
+
+        tables = [effects_frame(self.order, *about) for about in self.order.known_effects]
+        effects = pd.concat(tables, ignore_index=True) if tables else effects_frame(self.order)
+        own = self.loadings
         tied = own[(own["up"]) & (own["unit"] != "") & (own["per"] == "sd")]
         tied = tied.drop_duplicates("label").set_index("label")
         if tied.empty or effects.empty:
