@@ -102,8 +102,7 @@ class OrderDocument(Closed):
         if set(self.client_weights) != set(panel.clients):
             raise ValueError("the weights are not those of the fragments' clients")
         number = {client: k for k, client in enumerate(panel.clients)}
-        exact, probabilities = self.mode == "exact", np.array(self.probabilities, dtype=np.float64)
-        order = GlobalOrder(
+        return GlobalOrder(
             panel=panel,
             use=Use(
                 weights=np.array([self.client_weights[name] for name in panel.clients]),
@@ -116,7 +115,8 @@ class OrderDocument(Closed):
             verdicts=np.array(self.verdicts, dtype=np.int8),
             why=np.array(self.why, dtype=np.int8),
             decoded=np.array(self.decoded, dtype=bool),
-            chances=None if exact else probabilities,
+            # They need not be sampled again.
+            chances=np.array(self.probabilities, dtype=np.float64),
             notes=tuple(self.notes),
             options=Options(
                 "paper" if self.mode == "paper" else "null-cone",
@@ -127,11 +127,6 @@ class OrderDocument(Closed):
             ),
             convergence=self.convergence,
         )
-        if exact:
-            # They need not be sampled again.
-            probabilities.flags.writeable = False
-            order.__dict__["probabilities"] = probabilities
-        return order
 
 
 class _Provenance(Closed):
