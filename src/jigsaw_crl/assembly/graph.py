@@ -196,26 +196,6 @@ def effects_frame(
     )
 
 
-def site_effects_frame(order: GlobalOrder, cause: str, effect: str) -> pd.DataFrame:
-    """What every site says about one effect, for a forest plot: see `Result.site_effects`."""
-    import pandas as pd  # here for start-up time
-
-    effects = effects_of(order)
-    a, d = order.indices(cause, effect)
-    value, error = effects.by_site[:, a, d], effects.site_error[:, a, d]
-    frame = pd.DataFrame(
-        {
-            "site": effects.clients,
-            "total": value,
-            "standard_error": error,
-            "low": value - INTERVAL * error,
-            "high": value + INTERVAL * error,
-            "set_aside": effects.set_aside[:, a, d],
-        }
-    )
-    return frame[frame["total"].notna()].reset_index(drop=True)
-
-
 def direct_graph(order: GlobalOrder) -> nx.DiGraph[str]:
     """Direct effects as a graph, edges from cause to effect: see `Result.graph`."""
     import networkx as nx  # here for start-up time

@@ -104,14 +104,10 @@ def summarise(
     if undecided and speaking:
         pairs = pluralise(undecided, "ordered pair")
         said.insert(0, f"Nothing is decided: none of {pairs} has enough evidence for a verdict.")
-        told = "more" if all(map(_shifts_hard, fragments.values())) else "kinds"
+        # Are all interventions hard, and did all shift the mean?
+        effects = [f.hard for f in fragments.values()]
+        told = "more" if all(x and all(x.hard) and all(x.moved) for x in effects) else "kinds"
         said.append(WHEN_OPEN[told])
     if labels := sum(part.label is not None for part in left_out):
         said.append(f"Left out of single clients: {pluralise(labels, 'label')} (see the findings).")
     return " ".join(said)
-
-
-def _shifts_hard(fragment: Fragment) -> bool:
-    """Are all interventions of a client hard, and did all shift the mean?"""
-    own = fragment.hard
-    return own is not None and all(own.hard) and all(own.moved)
