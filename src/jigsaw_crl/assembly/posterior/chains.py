@@ -157,7 +157,9 @@ def sample_orders(
     _, counts, _ = chains.walk(SHORT)
     chains.propose(counts.mean(axis=0) / SHORT)
     kept = max(min(KEPT, BYTES // chains.up[0].nbytes) // N_CHAINS, 1)
-    longest = _longest(chains)
+    # Sweeps per half of the last stage; a flip costs a quarter of a bridge.
+    bridges = N_CHAINS * (len(chains.active) + chains.flips / 4)
+    longest = int(np.clip(BUDGET / (bridges * chains.up[0].shape[1]), 10, MOST_SWEEPS))
     half = min(FIRST, longest)
     (trace, counts, _), (more, again, drawn) = chains.walk(half), chains.walk(half, kept=kept)
     while True:
@@ -274,9 +276,3 @@ def _enumerated(weights: Weights, doubts: Callable[[FloatArray], Weights] | None
         orders=np.packbits(orders, axis=-1, bitorder="little"),
         shares=share,
     )
-
-
-def _longest(chains: Chains) -> int:
-    """Sweeps per half of the last stage, for a budget of bridges; a flip costs a quarter of one."""
-    bridges = N_CHAINS * (len(chains.active) + chains.flips / 4)
-    return int(np.clip(BUDGET / (bridges * chains.up[0].shape[1]), 10, MOST_SWEEPS))
