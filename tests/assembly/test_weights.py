@@ -7,7 +7,7 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl import assemble
-from jigsaw_crl.fragment import Statements
+from jigsaw_crl.fragment.fragment import Statements
 from jigsaw_crl.truth.simulate import Intervention, random_world
 
 from .clients import perfect, small_world, weighs

@@ -11,7 +11,7 @@ from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.evidence import hypotheses
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES, ancestor
-from jigsaw_crl.fragment import Fragment
+from jigsaw_crl.fragment.fragment import Fragment
 
 from ..nullcone.readings import read
 

@@ -7,8 +7,9 @@ import pytest
 
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
+from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MISSED
-from jigsaw_crl.fragment import BayesFactors, Statements
+from jigsaw_crl.fragment.fragment import Statements
 
 from .examples import BLOCKS, fragment, statements
 

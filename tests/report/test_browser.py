@@ -5,7 +5,7 @@ import re
 import pytest
 
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.report import render_report
+from jigsaw_crl.report.writing import render_report
 
 from .conftest import HANG
 from .studies import HOSTILE, contested_result

@@ -11,8 +11,8 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import signed
 from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.fragment.fragment import Statements
-from jigsaw_crl.report import render_report
 from jigsaw_crl.report.drawing import draw_graph
+from jigsaw_crl.report.writing import render_report
 
 from .studies import assembled, chain_fragment, sized_fragment
 from .test_page import data_of, table_of, unpacked, words_of

@@ -19,8 +19,8 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import chance
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.report import pairs as packing
-from jigsaw_crl.report import render_report
 from jigsaw_crl.report.contents import decided_across_clients, describe, likely_right
+from jigsaw_crl.report.writing import render_report
 from jigsaw_crl.result.result import Result
 
 from .studies import HOSTILE, assembled, chain_fragment, contested_result, weighing_fragment

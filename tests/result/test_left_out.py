@@ -10,7 +10,7 @@ import jigsaw_crl as jc
 import jigsaw_crl.result.result
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.cli import app as cli
-from jigsaw_crl.report import render_report
+from jigsaw_crl.report.writing import render_report
 from jigsaw_crl.result.summary import summarise
 
 from ..assembly.clients import lab

@@ -94,8 +94,8 @@ def diff(old: Path, new: Path) -> Answers:
     Lists the verdicts, total effects and direct edges that changed, and the clients that joined,
     left or changed and have both labels.
     """
-    from jigsaw_crl.result import load_result
     from jigsaw_crl.result.difference import KINDS, difference
+    from jigsaw_crl.result.folder import load_result
 
     found = difference(load_result(old), load_result(new))
     told: list[str | Table] = [f"{found.summary}."]

@@ -7,10 +7,3 @@
 `latents`       rows to latents, and which sensors carry which latent
 ==============  ====================================================================
 """
-
-from __future__ import annotations
-
-from jigsaw_crl.evidence.factors import BayesFactors
-from jigsaw_crl.fragment.fragment import Fragment, Outcome, Statements
-
-__all__ = ["BayesFactors", "Fragment", "Outcome", "Statements"]

@@ -9,10 +9,3 @@
 `folder`        the result folder, read and written in one step
 ==============  ====================================================================
 """
-
-from __future__ import annotations
-
-from jigsaw_crl.result.folder import load_result
-from jigsaw_crl.result.result import Result
-
-__all__ = ["Result", "load_result"]
