@@ -22,9 +22,8 @@ clients are estimates of one quantity. For each pair:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +58,6 @@ _SOFT = (
 # Share of the sites up to which they can be set aside.
 MINORITY = 1 / 3
 
-Places = int | npt.NDArray[Any]
 # Of `Result.effects`, the columns of numbers.
 COLUMNS = ("total", "standard_error", "low", "high", "sites", "heterogeneity_p")
 
@@ -91,14 +89,14 @@ class PooledEffects:
     oriented: BoolArray
     # −1 for labels of a client that were turned, else 1, shape (n_clients, p).
     direction: FloatArray
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def known(self) -> BoolArray:
         """Pairs with an estimate."""
         return np.asarray(~np.isnan(self.estimate))
 
-    def at(self, a: Places, d: Places) -> dict[str, FloatArray]:
+    def at(self, a: int | IntArray, d: int | IntArray) -> dict[str, FloatArray]:
         """What is known of some pairs (positions), by the names of `COLUMNS`."""
         value, error = self.estimate[a, d], self.error[a, d]
         low, high = value - INTERVAL * error, value + INTERVAL * error
@@ -153,15 +151,12 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
         return None
     value = value * pairs
     aside = outside[:, None, None] & ~np.isnan(value)
-    apart = {names[k]: counts for k, counts in many.items()}
     aside |= _pairs_apart(np.where(aside, np.nan, value), error)
     used = np.where(aside, np.nan, value)
     used, unsure = _with_one_sign(used, error, groups, of_cause=quantity == "total")
     estimate, deviation, chance = _combine(used, error)
     estimate, deviation, unsigned = _without_sign(estimate, deviation, unsure)
-    turned = turned if quantity == "total" else []
-    in_pairs = aside & ~outside[:, None, None]
-    return PooledEffects(
+    pooled = PooledEffects(
         labels=panel.labels,
         clients=names,
         estimate=estimate,
@@ -172,14 +167,14 @@ def pool_effects(panel: Panel, use: Use, *, quantity: str = "total") -> PooledEf
         by_site=value,
         site_error=error,
         set_aside=aside,
-        apart=apart,
+        apart={names[k]: counts for k, counts in many.items()},
         oriented=np.asarray(moved.any(axis=0)),
         direction=sign * first,
-        notes=(
-            *_notes(panel.labels, names, turned, apart, value, in_pairs, unsigned),
-            *([_SOFT.format(few(soft))] if soft else []),
-        ),
     )
+    turned = turned if quantity == "total" else []
+    notes = [_SOFT.format(few(soft))] if soft else []
+    about = _notes(pooled, turned, aside & ~outside[:, None, None])
+    return replace(pooled, notes=(*about, *notes))
 
 
 def _tables(
@@ -331,22 +326,17 @@ def _weighted(
 
 
 def _notes(
-    labels: tuple[str, ...],
-    names: tuple[str, ...],
-    turned: list[tuple[int, int]],
-    apart: Iterable[str],
-    value: FloatArray,
-    aside: BoolArray,
-    unsigned: FloatArray,
+    effects: PooledEffects, turned: list[tuple[int, int]], aside: BoolArray
 ) -> Iterator[str]:
     """What is said about directions, sites that are set aside, and effects without a sign."""
+    labels, names, value = effects.labels, effects.clients, effects.by_site
     for j in sorted({j for _, j in turned}):
         who = [names[k] for k, label in turned if label == j]
         yield (
             f"the intervention on {labels[j]} seems to have moved it the other way at {few(who)} "
             "than at most clients; effects are given in the direction of most clients"
         )
-    for site in apart:
+    for site in effects.apart:
         yield f"{site} stands apart from the other clients in its effects; none of them is used"
     rest = np.where(aside, np.nan, value)
     for k in np.flatnonzero(aside.any(axis=(1, 2))):
@@ -360,8 +350,8 @@ def _notes(
             f"is set aside there: {few(which, 3)}"
         )
     which = [
-        f"{labels[a]} on {labels[d]} ({unsigned[a, d]:.2f})"
-        for a, d in np.argwhere(~np.isnan(unsigned))
+        f"{labels[a]} on {labels[d]} ({effects.unsigned[a, d]:.2f})"
+        for a, d in np.argwhere(~np.isnan(effects.unsigned))
     ]
     if which:
         yield (
