@@ -59,7 +59,7 @@ def test_the_news_and_what_was_left_out_stand_at_the_top(visit, grown):
 
 def test_what_you_said_is_named_as_the_source(visit, grown, folder, capsys):
     page = visit(grown)
-    known = grown.options["knowledge"]
+    known = grown.order.options.knowledge
     for a, d in (*known.ancestor, *known.not_ancestor):
         ask(page, a, d)
         told = certificate_on(page)
@@ -104,7 +104,7 @@ def test_news_are_readable_at_every_width_and_theme(visit, grown, name, width, s
     result = grown if name == "grown" else contested_result()
     # Axe is a script of its own, which the page's policy would refuse.
     page = visit(result, width=width, scheme=scheme, bypass_csp=True)
-    a, d = next(iter(result.order.contested or grown.options["knowledge"].ancestor))
+    a, d = next(iter(result.order.contested or grown.order.options.knowledge.ancestor))
     ask(page, a, d)
     certificate_on(page)
     found = Axe().run(page).response["violations"]

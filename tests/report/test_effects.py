@@ -132,7 +132,7 @@ def test_numbers_of_a_system_that_a_client_finds_bent_are_not_given_for_every_am
     fragments = {f.client: f for f in plant.order.fragments}
     fragments["coast"] = replace(fragments["coast"], findings=(found,))
     bent = assembled(*fragments.values())
-    assert bent.order.is_bent
+    assert bent.order.panel.bent
     assert bent.order.effects is not None
     for result, said in ((plant, False), (bent, True)):
         assert ("other amounts may do something else" in words_of(render_report(result))) == said

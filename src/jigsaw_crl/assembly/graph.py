@@ -229,7 +229,7 @@ def shift_frame(order: GlobalOrder, shifts: Mapping[str, float]) -> pd.DataFrame
 
     if not shifts:
         raise InputError("no label is pushed", 'Pass amounts by label, such as {"pump": 1.0}.')
-    at_dose = order.is_bent
+    at_dose = bool(order.panel.bent)
     if at_dose and len(shifts) > 1:
         raise InputError(
             "the system is not linear, so changes of several labels do not add up",

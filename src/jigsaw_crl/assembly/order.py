@@ -288,7 +288,8 @@ class GlobalOrder(ReadOnlyArrays):
         said, P, decided = self.said, self.probabilities, Decided(self.verdicts, self.why)
         if self.mode != "evidence":
             return PairTable.of(said, self.effects, P, decided)
-        bounds = effect_bounds(said, self.effects, self.applied_effects if self.is_bent else None)
+        applied = self.applied_effects if self.panel.bent else None
+        bounds = effect_bounds(said, self.effects, applied)
         return PairTable.of(said, self.effects, P, decided, log_factors(said, P), bounds)
 
     @cached_property
@@ -335,16 +336,11 @@ class GlobalOrder(ReadOnlyArrays):
         found = []
         if self.effects is not None:
             found.append((TOTAL, self.effects, self.effects.known))
-        if self.is_bent and (applied := self.applied_effects) is not None:
+        if self.panel.bent and (applied := self.applied_effects) is not None:
             alike = ~(np.nan_to_num(applied.heterogeneity, nan=1.0) < UNEQUAL)
             other = True if self.effects is None else ~self.effects.known
             found.append((AT_DOSE, applied, applied.known & alike & other))
         return tuple(found)
-
-    @property
-    def is_bent(self) -> bool:
-        """Some client was read without linearity."""
-        return bool(self.panel.bent)
 
     @cached_property
     def direct_effects(self) -> DirectEffects | None:

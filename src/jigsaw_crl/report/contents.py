@@ -130,7 +130,7 @@ def likely_right(order: GlobalOrder) -> str:
     import pandas as pd  # here for start-up time
 
     rows = [n for f in order.fragments for n in (f.n_samples or {}).values()]
-    if order.mode != "evidence" or order.is_bent or not rows or not (order.verdicts >= 0).any():
+    if order.mode != "evidence" or order.panel.bent or not rows or not (order.verdicts >= 0).any():
         return ""
     clients, size = len(order.fragments), median(rows)
     hard = sum(f.hard is not None and any(f.hard.hard) for f in order.fragments)
@@ -165,7 +165,7 @@ def _pushable(order: GlobalOrder) -> tuple[str, ...]:
 
     None where the system is not linear: what another amount would do is not known.
     """
-    if order.effects is None or order.is_bent:
+    if order.effects is None or order.panel.bent:
         return ()
     off = ~np.eye(len(order.labels), dtype=bool)
     known = (order.effects.known & off).sum(axis=1)
@@ -253,7 +253,8 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
     given["versions"] = {"jigsaw-crl": made[0], **made[1]}
     # The table of clients has the numbers of rows.
     given.pop("n_samples", None)
-    given["assembly"] = result.options
+    options = vars(result.order.options).items()
+    given["assembly"] = {key: value for key, value in options if key != "knowledge" or value}
     given["hard interventions"] = {
         f.client: few(x for x, is_hard in zip(f.labels, f.hard.hard, strict=True) if is_hard)
         for f in result.order.fragments

@@ -82,13 +82,6 @@ class Result:
             )
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        """The keyword arguments of `assemble` that make the order from its fragments."""
-        options = self.order.options
-        given = {name: getattr(options, name) for name in options.__dataclass_fields__}
-        return {name: value for name, value in given.items() if name != "knowledge" or value}
-
-    @property
     def summary(self) -> str:
         """How many clients can say something about ancestors, and why the others cannot.
 
