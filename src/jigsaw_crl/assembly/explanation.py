@@ -17,7 +17,7 @@ from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.effects import UNEQUAL
 from jigsaw_crl.assembly.entailment import Fact, NoProof, Prover, Step, say
 from jigsaw_crl.assembly.order import GlobalOrder, Options
-from jigsaw_crl.assembly.pairs import LARGEST_NO, SD, size_in_words
+from jigsaw_crl.assembly.pairs import LARGEST_NO, SD, UNITS, size_in_words
 from jigsaw_crl.assembly.verdict import (
     CERTAIN_NO,
     CERTAIN_YES,
@@ -201,7 +201,7 @@ def explain(order: GlobalOrder, a: int, d: int) -> Certificate:
         mode=order.mode,
         options=order.options,
         bound=None if np.isnan(bound) else bound,
-        bound_unit="" if np.isnan(bound) else table.bounds.unit(a, d),
+        bound_unit="" if np.isnan(bound) else UNITS[table.bounds.units[a, d]],
         effect=None if said == NO else _effect(order, a, d),
         remarks=tuple(_remarks(order, a, d)),
         rests_on=table.resting(a, d),
@@ -347,7 +347,8 @@ def _why_undetermined(order: GlobalOrder, a: int, d: int) -> str:
         return told
     possible = "of any size"
     if not np.isnan(bound):
-        possible = f"up to {size_in_words(bound, order.table.bounds.unit(a, d), order.labels[d])}"
+        unit = UNITS[order.table.bounds.units[a, d]]
+        possible = f"up to {size_in_words(bound, unit, order.labels[d])}"
     asked, matters = order.options.witnesses, order.options.smallest_effect
     fifth = "two, and more than a fifth of those that speak about the pair,"
     doubt = DOUBTS[why].format(

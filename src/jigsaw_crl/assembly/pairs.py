@@ -72,9 +72,6 @@ class Bounds:
         limit = np.where(self.units > 0, LARGEST_NO, WHOLE) if smallest is None else smallest
         return np.where(np.isnan(self.value) & self.stated, 0.0, self.value / limit)
 
-    def unit(self, a: int, d: int) -> str:
-        return UNITS[self.units[a, d]]
-
 
 def size_in_words(size: float, unit: str, descendant: str) -> str:
     """A size of effect for people, rounded up to two digits, as in the report.

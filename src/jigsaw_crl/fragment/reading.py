@@ -13,6 +13,9 @@ from jigsaw_crl.base.labels import respelt
 from jigsaw_crl.base.text import few
 from jigsaw_crl.fragment.fragment import Fragment
 
+# Does a file with this beginning hold a fragment?
+is_fragment = is_document("fragment", "signed-fragment")
+
 
 def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) -> Path:
     """Write a fragment as it leaves its site: without the latent basis.
@@ -34,11 +37,6 @@ def save_fragment(fragment: Fragment, path: str | Path, *, force: bool = False) 
     target = Path(path)
     check_output(target, is_fragment, force=force, what="a fragment")
     return write_text(target, fragment.to_json())
-
-
-def is_fragment(seen: bytes) -> bool:
-    """Does a file with this beginning hold a fragment?"""
-    return is_document("fragment", "signed-fragment")(seen)
 
 
 def read_fragment_files(paths: Iterable[str | Path]) -> dict[str, Fragment]:
