@@ -17,7 +17,7 @@ from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import NoiseModel
-from jigsaw_crl.diagnostics import drift, rows, sensors
+from jigsaw_crl.diagnostics import rows, sensors
 from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.regimes import check_regimes
@@ -126,7 +126,7 @@ def check_client(client: Client) -> ClientReport:
     ['no-signal']
     """
     found, strength = check_regimes(client)
-    for check in (*sensors.CHECKS, *rows.CHECKS, *drift.CHECKS):
+    for check in (*sensors.CHECKS, *rows.CHECKS):
         found += check(client)
     seen, several = set(map(_kind, found)), sum(f.check == "several-targets" for f in found)
     bends = "info: light-tails" in seen and "error: drifting-gains" not in seen
@@ -135,20 +135,15 @@ def check_client(client: Client) -> ClientReport:
         found.append(saturated(several, len(client.labels)))
         seen.add("error: not-linear")
     hidden = {kind for reason in seen for kind in EXPLAINS.get(reason, ())}
-    if "error: sensor-noise" in seen and not _noisy_without(client, found):
-        hidden.add("error: sensor-noise")
+    if "error: sensor-noise" in seen:
+        # Is the noise above the signal also without regimes that other errors exclude?
+        spoilt = {f.regime for f in found if f.severity == "error" and f.regime is not None}
+        left = client.without(spoilt)
+        noise = found if left is client else sensors.check_sensors(left) if left else ()
+        hidden |= {"error: sensor-noise"} - set(map(_kind, noise))
     told = (f for f in found if _kind(f) not in hidden)
     findings = tuple(replace(f, client=client.name) for f in told)
     return ClientReport(client.name, findings, client.white.space, strength, client.n_samples)
-
-
-def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
-    """Whether the noise is above the signal also without regimes that other errors exclude."""
-    spoilt = {f.regime for f in found if f.severity == "error" and f.regime is not None}
-    left = client.without(spoilt)
-    if left is None or left is client:
-        return left is client
-    return "error: sensor-noise" in map(_kind, sensors.check_sensors(left))
 
 
 def _kind(found: Finding) -> str:
