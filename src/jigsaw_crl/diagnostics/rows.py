@@ -313,7 +313,14 @@ def check_drift(client: Client) -> Iterator[Finding]:
     each = [(W @ (b.mean - a.mean), 1 / (a.n or 1) + 1 / (b.n or 1)) for a, b in pairwise(parts)]
     squares = sorted(float(step @ step) / variance for step, variance in each)
     jumps = squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
-    if moved > edge and (jumps or _trends(steps)):
+    # Von Neumann's ratio `η = Σ|x_{k+1} − x_k|²/Σ|x_k − x|²` of consecutive stretches is 2 on average
+    # if these are exchangeable, however much they vary, with the variance
+    # `4(K − 2)/((K² − 1) dims)`. Drift makes it smaller. Of two stretches it is always 2, and
+    # nothing can be told: they count as a trend.
+    (K, dims), away = steps.shape, steps - steps.mean(axis=0)
+    ratio = float(np.sum(np.diff(steps, axis=0) ** 2) / max(np.sum(away**2), np.finfo(float).tiny))
+    trends = K < 3 or ratio < 2 - TRENDING * np.sqrt(4 * (K - 2) / ((K**2 - 1) * dims))
+    if moved > edge and (jumps or trends):
         # With more than half of its variance along some direction, the control's covariance is not
         # that of the system, and no regime can be compared with it.
         mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > sum(
@@ -323,21 +330,6 @@ def check_drift(client: Client) -> Iterator[Finding]:
         than = "the rows vary otherwise" if mostly else "chance allows"
         place = client.control_name
         yield finding("drifting-control", moved, edge, regime=place, severity=severity, than=than)
-
-
-def _trends(values: FloatArray) -> bool:
-    """Whether values of consecutive stretches, shape (K, dims), follow one another.
-
-    Von Neumann's ratio `η = Σ|x_{k+1} − x_k|²/Σ|x_k − x|²` is 2 on average if the stretches are
-    exchangeable, however much they vary, with the variance `4(K − 2)/((K² − 1) dims)`. Drift makes
-    it smaller. Of two stretches it is always 2, and nothing can be told: they count as a trend.
-    """
-    K, dims = values.shape
-    if K < 3:
-        return True
-    away = values - values.mean(axis=0)
-    ratio = float(np.sum(np.diff(values, axis=0) ** 2) / max(np.sum(away**2), np.finfo(float).tiny))
-    return ratio < 2 - TRENDING * np.sqrt(4 * (K - 2) / ((K**2 - 1) * dims))
 
 
 def check_batches(client: Client) -> Iterator[Finding]:

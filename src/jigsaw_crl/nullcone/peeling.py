@@ -277,13 +277,20 @@ class _Client:
         # By what it grows in the copies, chance explains of a misfit: more than its degrees of
         # freedom, where directions that are known roughly were removed.
         chi = chi / np.maximum((copied[1:].mean(axis=0) - chi) / max(free, 1.0), 1.0)
-        p = _chance(chi, free)
+        # The tails of one latent may add to a misfit: their share, where they are wide, is about χ²
+        # with one degree of freedom times `TAILED`.
+        wide = chdtrc(1.0, np.maximum(chi - free + 1.0, 0.0) / TAILED) if free else 1.0
+        p = (1.0 - WIDE) * tail_of(chi, free) + WIDE * wide
         beyond = np.maximum(chi - chdtri(max(free, 1.0), GOOD), 0.0)
         t = d @ np.swapaxes(h, 1, 2)
         v = np.einsum("cjab,cia,cib->cji", D, h, h, optimize=True)
         x, C = _with_errors(np.stack([t, v]))
-        # What the regime of i leaves unexplained along u_j is an error of reader i as well.
-        along = _along(fitted, d[0], D[0], w_d, w_D)
+        # What the regime of i leaves unexplained along u_j is an error of reader i as well; it is
+        # about χ² with 2 degrees of freedom.
+        y = fitted[:, None] - (fitted @ fitted.T)[:, :, None] * fitted
+        size = np.maximum(np.einsum("jia,jia->ji", y, y), 1e-12)
+        along = w_d * np.einsum("jia,ia->ji", y, d[0]) ** 2 / size
+        along += 0.5 * w_D * np.einsum("jia,iab,jib->ji", y, D[0], y) ** 2 / size**2
         C *= (1.0 + np.maximum(beyond, along - 2.0))[..., None, None]
         dose = np.maximum(np.abs(np.diagonal(t[0])), 1.0 / np.sqrt(w_d))
         found = _doubted(_log_factors(x, C, dose, dose, self.scales), p)
@@ -399,30 +406,10 @@ def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, 
         yield (*order[:start], *order[start + 1 : end], c, e, *order[end + 1 :])
 
 
-def _chance(chi: FloatArray, free: float) -> FloatArray:
-    """Tail probability of a misfit, if the tails of one latent may add to it.
-
-    Their share, where they are wide, is about χ² with one degree of freedom times `TAILED`.
-    """
-    along = chdtrc(1.0, np.maximum(chi - free + 1.0, 0.0) / TAILED)
-    return np.asarray((1.0 - WIDE) * tail_of(chi, free) + WIDE * (along if free else 1.0))
-
-
 def _doubted(factors: FloatArray, p: FloatArray) -> FloatArray:
     """The factors if a reader that fits with the tail probability p may be none."""
     good = p / (p + DOUBT)
     return np.asarray(np.logaddexp(np.log(good) + factors, np.log1p(-good)))
-
-
-def _along(
-    u: FloatArray, d: FloatArray, D: FloatArray, w_d: FloatArray, w_D: FloatArray
-) -> FloatArray:
-    """`[j, i]`: what the regime of i leaves unexplained along u_j; about χ² with 2 degrees."""
-    y = u[:, None] - (u @ u.T)[:, :, None] * u
-    size = np.maximum(np.einsum("jia,jia->ji", y, y), 1e-12)
-    of_mean = w_d * np.einsum("jia,ia->ji", y, d) ** 2 / size
-    of_cov = 0.5 * w_D * np.einsum("jia,iab,jib->ji", y, D, y) ** 2 / size**2
-    return np.asarray(of_mean + of_cov)
 
 
 def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:

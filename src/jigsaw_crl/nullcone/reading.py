@@ -187,7 +187,11 @@ def read(
             given = units[pairs], far[pairs], statistics.of(pairs)
             claimed[pairs] = densities(effects.of(pairs), table, *given)
         both = known[i] & known[j]
-        both_ways[both] = _smaller(effects.of(both))
+        error = np.sqrt(np.diagonal(effects.covariance[both], axis1=2, axis2=3))
+        z = np.abs(effects.values[both])
+        z = np.divide(z, error, out=np.zeros_like(error), where=error > 0)
+        told = effects.exists[both] & effects.free[both].all(axis=2)
+        both_ways[both] = np.where(told, np.minimum(z[:, :, 1], z[:, :, 2]), 0.0)
         edge = -float(ndtri(RARE_ALARM / (2 * max(int(both.sum()), 1))))
     # Where every latent shows its line, a shared cause is one of them, and not unseen.
     if dimension > len(np.unique(owner[targets.usable])) and not exact:
@@ -207,14 +211,6 @@ def read(
     chosen = READINGS * choice.reading[i] + choice.reading[j]
     claim = hard, both_ways[np.arange(len(i)), chosen], edge
     return Reading(*lines, hypotheses, soft, full, *claim, shares, statistics, density)
-
-
-def _smaller(effects: Statistics) -> FloatArray:
-    """The smaller one of the two effects of each pair, in standard errors, shape (k, s · s)."""
-    error = np.sqrt(np.diagonal(effects.covariance, axis1=2, axis2=3))
-    z = np.divide(np.abs(effects.values), error, out=np.zeros_like(error), where=error > 0)
-    told = effects.exists & effects.free.all(axis=2)
-    return np.asarray(np.where(told, np.minimum(z[:, :, 1], z[:, :, 2]), 0.0))
 
 
 def _shared_causes(targets: Readings, i: IntArray, j: IntArray) -> FloatArray:
