@@ -313,8 +313,8 @@ def check_drift(client: Client) -> Iterator[Finding]:
     each = [(W @ (b.mean - a.mean), 1 / (a.n or 1) + 1 / (b.n or 1)) for a, b in pairwise(parts)]
     squares = sorted(float(step @ step) / variance for step, variance in each)
     jumps = squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
-    # Von Neumann's ratio `η = Σ|x_{k+1} − x_k|²/Σ|x_k − x|²` of consecutive stretches is 2 on average
-    # if these are exchangeable, however much they vary, with the variance
+    # Von Neumann's ratio `η = Σ|x_{k+1} − x_k|²/Σ|x_k − x|²` of consecutive stretches is 2 on
+    # average if these are exchangeable, however much they vary, with the variance
     # `4(K − 2)/((K² − 1) dims)`. Drift makes it smaller. Of two stretches it is always 2, and
     # nothing can be told: they count as a trend.
     (K, dims), away = steps.shape, steps - steps.mean(axis=0)

@@ -317,18 +317,6 @@ class _Client:
         rest = B @ np.linalg.qr(at.u[:, k, :, None], mode="complete")[0][..., 1:]
         return _Path((*path.order, label), *total, rest, readers, beyond, fit, against)
 
-    def onward(self, path: _Path) -> list[_Path]:
-        """The path with one more label removed: the best one, and those that conflict with it."""
-        at = self.look(path)
-        # Of labels that stand out equally little, the one that others move most clearly: a cause
-        # whose effects cannot be read yet looks like a label that stands alone.
-        equal = at.cost <= at.cost.min() + CONFLICT
-        best = int(np.where(equal, at.moves.max(axis=0), -1.0).argmax())
-        conflict = np.maximum(at.moves[best], at.moves[:, best]) > CONFLICT
-        conflict[best] = True
-        tried = conflict & (at.cost < at.cost[best] + BEHIND)
-        return [self.removed(path, label) for label in at.left[tried].tolist()]
-
     def told(self, path: _Path) -> tuple[float, Peeled]:
         """The log weight of a whole path, and what its readers say."""
         h, changes = path.readers, self.changes
@@ -375,18 +363,29 @@ class _Client:
         """Orders with their log weights, best first."""
         paths = [self.start()]
         for _ in range(len(self.changes.d)):
-            found = [new for path in paths for new in self.onward(path)]
+            found = []
+            for so_far in paths:
+                at = self.look(so_far)
+                # Of labels that stand out equally little, the one that others move most clearly: a
+                # cause whose effects cannot be read yet looks like a label that stands alone.
+                equal = at.cost <= at.cost.min() + CONFLICT
+                best = int(np.where(equal, at.moves.max(axis=0), -1.0).argmax())
+                # It is removed, and in other paths those that conflict with it.
+                tried = np.maximum(at.moves[best], at.moves[:, best]) > CONFLICT
+                tried[best] = True
+                tried &= at.cost < at.cost[best] + BEHIND
+                found += [self.removed(so_far, label) for label in at.left[tried].tolist()]
             paths = sorted(found, key=lambda x: x.cost)[:ORDERS]
             paths = [x for x in paths if x.cost < paths[0].cost + BEHIND]
         every = {x.order: self.told(x) for x in paths}
         cost = {x.order: x.cost for x in paths}
-        tried: set[tuple[int, ...]] = set()
+        done: set[tuple[int, ...]] = set()
         # What the best order says clearly is put to the test.
-        while (best := max(every, key=lambda x: every[x][0])) not in tried:
-            tried.add(best)
+        while (top := max(every, key=lambda x: every[x][0])) not in done:
+            done.add(top)
             # Of its cost, the log weight has a share.
-            most = cost[best] + BEHIND / OF_MISFITS
-            for order in _turned(best, every[best][1].log_factors):
+            most = cost[top] + BEHIND / OF_MISFITS
+            for order in _turned(top, every[top][1].log_factors):
                 if order not in every and (path := self.follow(order, most)):
                     every[order], cost[order] = self.told(path), path.cost
         return sorted(every.values(), key=lambda x: -x[0])
