@@ -6,7 +6,7 @@ interventions shift the means of their targets, labels are read by peeling (T9, 
 explains most of the misfits. Others make regimes misfit as well:
 
 - Offsets of batches move the means of all regimes and no covariance; bends leave the regimes of
-  labels without descendants alone.
+  labels without descendants alone (`Fits.offsets`).
 - An intervention that acts on a second label moves one that need not depend on its target: where
   most of the regimes that do not fit clearly moved a label that depends on their target neither in
   the control nor inside the regime, and bent no other (`_aside`), the client is not peeled.
@@ -26,19 +26,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from jigsaw_crl.base.arrays import BoolArray, FloatArray
-from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM, LENIENT, RARE_ALARM
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, LENIENT, RARE_ALARM
 from jigsaw_crl.client.white import White
 from jigsaw_crl.evidence.effects import Effects, Sizes
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import Hypotheses
-from jigsaw_crl.nullcone.changes import Changes, changes_of, misfits
+from jigsaw_crl.nullcone.changes import Changes, changes_of, fits
 from jigsaw_crl.nullcone.peeling import Peeled, peel
 
 # A clear misfit is at least this many times its expectation: heavy tails of single latents, which
 # the rows count for on average only, reach 1.7.
 RATIO = 2.0
-# A regime whose misfit has a larger tail probability fits.
-FITTING = 0.1
 # A label was moved directly if its shift is clear by MOVED_CLEARLY standard errors, its dependence
 # on the target is within CHANCE of them, and ASIDE of what the shift suggests is not.
 MOVED_CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
@@ -139,23 +137,16 @@ def read_nonlinear(
     if white.exact or hard.sum() < 2 or white.dimension < 2:
         return None, 1.0
     changes, W = changes_of(white, np.flatnonzero(hard).tolist())
-    r, p = changes.d.shape
-    tail, ratio, chance = misfits(changes, changes.d, p * (p - 1) / 2.0)
-    _, _, alone = misfits(changes, np.zeros_like(changes.d), (p - 1) * (p - 2) / 2.0)
-    # Offsets of batches, of .03, .1 or .3 sd: covariances fit, and 263 of 282 clients have misfits
-    # of the means in half of the regimes and fits in a quarter at most; none of 51 clients of which
-    # means alone showed a bend has.
-    half = 2 * int((tail < FALSE_ALARM).sum()) >= r
-    offsets = alone > FALSE_ALARM and half and 4 * int((tail > FITTING).sum()) <= r
-    limit = RARE_ALARM / r
-    bent = (tail < limit) & (ratio > RATIO)
-    if offsets or not (bent.any() or (contradicts and chance <= doubted)):
-        return None, chance
+    fit = fits(changes)
+    limit = RARE_ALARM / len(fit.tail)
+    bent = (fit.tail < limit) & (fit.ratio > RATIO)
+    if fit.offsets or not (bent.any() or (contradicts and fit.chance <= doubted)):
+        return None, fit.chance
     shift = np.sqrt(changes.w_mean) * np.linalg.norm(changes.d, axis=1)
-    clear = shift > CLEAR_ERRORS + np.sqrt(p)
+    clear = shift > CLEAR_ERRORS + np.sqrt(changes.d.shape[1])
     which = np.flatnonzero(hard)[clear]
     if len(which) < 2:
-        return None, chance
+        return None, fit.chance
     changes, _ = changes_of(white, which.tolist())
     peeled = peel(changes, scales)
     left = peeled.fit < limit
@@ -163,13 +154,13 @@ def read_nonlinear(
     unexplained = 2 * (left.sum() + (bent & ~clear).sum()) > bent.sum()
     aside = _aside(changes, peeled) & bent[clear]
     if unexplained or (bent.any() and 2 * aside.sum() >= bent.sum()):
-        return None, chance
+        return None, fit.chance
     bends, rest = np.full((2, len(hard)), np.nan)
-    bends[hard], rest[which] = tail, peeled.fit
+    bends[hard], rest[which] = fit.tail, peeled.fit
     read = np.zeros(len(hard), dtype=bool)
     read[which] = ~left
     found = Nonlinear(read, bends, rest, peeled, which.tolist(), peeled.readers @ W)
-    return found, chance
+    return found, fit.chance
 
 
 def _aside(changes: Changes, peeled: Peeled) -> BoolArray:
