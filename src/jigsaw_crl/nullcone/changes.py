@@ -33,30 +33,15 @@ ROUGH = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What the regimes of r labels changed, where rows of the control have the covariance I.
+    """What the regimes of r labels changed, where rows of the control have the covariance I."""
 
-    Parameters
-    ----------
-    D : array, shape (r, p, p)
-        Changes of the covariance, each about its own mean.
-    d : array, shape (r, p)
-        Shifts of the mean.
-    signal : array, shape (p, p)
-        Covariance of the control without the sensors' noise.
-    n, n_control : array, shape (r,), and float
-        Rows that the covariances count for.
-    n_mean : array, shape (r,)
-        Rows that the means of the regimes count for.
-    control_mean : array, shape (r,)
-        Variance that the control's mean (and offsets of batches) add to each shift.
-    """
-
-    D: FloatArray
-    d: FloatArray
-    signal: FloatArray
-    n: FloatArray
+    D: FloatArray  # changes of the covariance, each about its own mean, shape (r, p, p)
+    d: FloatArray  # shifts of the mean, shape (r, p)
+    signal: FloatArray  # covariance of the control without the sensors' noise, shape (p, p)
+    n: FloatArray  # rows that the covariances count for, shape (r,)
     n_control: float
-    n_mean: FloatArray
+    n_mean: FloatArray  # rows that the means of the regimes count for, shape (r,)
+    # Variance that the control's mean (and offsets of batches) add to each shift, shape (r,).
     control_mean: FloatArray
 
     @property

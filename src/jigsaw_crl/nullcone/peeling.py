@@ -87,28 +87,21 @@ TIED = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Peeled:
-    """What peeling says about r labels.
+    """What peeling says about r labels."""
 
-    Parameters
-    ----------
-    log_factors : array, shape (n_scales, r, r)
-        `[s, a, d]`: "a is an ancestor of d with an effect of scale τ_s" against "not".
-    readers : array, shape (r, p)
-        Functionals that read the latents, with unit variance in the control.
-    fit : array, shape (r,)
-        Tail probability of each label's misfit at the stage at which it was removed.
-    value, error : array, shape (r, r)
-        `[a, d]`: what the intervention on a did to the mean of d, in standard deviations of d, and
-        its standard error; 0 and NaN where a was removed before d. The diagonal has the doses.
-    order : tuple of int
-        Labels from the sinks to the roots, in the order that fits best.
-    """
-
+    # `[s, a, d]`: "a is an ancestor of d with an effect of scale τ_s" against "not", shape
+    # (n_scales, r, r).
     log_factors: FloatArray
+    # Functionals that read the latents, with unit variance in the control, shape (r, p).
     readers: FloatArray
+    # Tail probability of each label's misfit at the stage at which it was removed, shape (r,).
     fit: FloatArray
+    # `[a, d]`: what the intervention on a did to the mean of d, in standard deviations of d, and
+    # its standard error; 0 and NaN where a was removed before d. The diagonal has the doses. Shape
+    # (r, r).
     value: FloatArray
     error: FloatArray
+    # Labels from the sinks to the roots, in the order that fits best.
     order: tuple[int, ...]
 
 
@@ -200,30 +193,21 @@ def _with_errors(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """A way of removing labels, as far as it has gone.
-
-    Parameters
-    ----------
-    order : tuple of int
-    cost, misfit : float
-        What stands against its removals, and what its misfits take from the log likelihood.
-    B : array, shape (copies, p, m)
-        Functionals that see none of the labels that were removed: orthonormal columns.
-    readers : array, shape (copies, r, p)
-    beyond, fit : array, shape (r,)
-        Misfits beyond chance, errors of the readers in units of their variance; and tails.
-    against : array, shape (n_scales, r, r)
-        `[s, a, d]`, where a was removed before d: what says, at that stage, that a moves d. A label
-        is removed as one that moves no other, so that it is zero at most.
-    """
+    """A way of removing labels, as far as it has gone."""
 
     order: tuple[int, ...]
+    # What stands against its removals, and what its misfits take from the log likelihood.
     cost: float
     misfit: float
+    # Functionals that see none of the labels that were removed: orthonormal columns, shape
+    # (copies, p, m).
     B: FloatArray
-    readers: FloatArray
+    readers: FloatArray  # shape (copies, r, p)
+    # Misfits beyond chance, errors of the readers in units of their variance, and tails; shape (r,)
     beyond: FloatArray
     fit: FloatArray
+    # `[s, a, d]`, where a was removed before d: what says, at that stage, that a moves d. A label
+    # is removed as one that moves no other, so that it is zero at most. Shape (n_scales, r, r).
     against: FloatArray
 
 
