@@ -72,17 +72,6 @@ class MeanErrors:
     known: BoolArray  # False where the size of the error is unknown: the shift is not used
     wander: BatchVariance | None  # None where all rows are in one batch, or none are named
 
-    def together(self, some: BoolArray) -> FloatArray:
-        """Variances of the independent parts of the errors of some shifts, on average 1.
-
-        Shifts have the error of the control's mean in common: these are the eigenvalues of the
-        correlations of their errors.
-        """
-        error = np.sqrt(self.variance[some])
-        R = self.shared[some][:, some] / (self.n_control * error * error[:, None])
-        np.fill_diagonal(R, 1.0)
-        return np.asarray(np.linalg.eigvalsh(R))
-
 
 class BatchVariance(NamedTuple):
     """How far the means of batches wander by themselves.

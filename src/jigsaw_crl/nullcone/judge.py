@@ -92,13 +92,6 @@ def judge(white: White) -> Judged:
     return Judged(below[:, 0], above[:, -1], third, misfit, edges, third > CLEARLY, perhaps)
 
 
-def excess_spread(judged: Judged, p: int) -> float:
-    """How many times the error of independent rows most regimes show; 1 if that may be chance."""
-    value = float(np.median(judged.misfit))
-    excess = value < WORST and value > spread_edge(p, len(judged.misfit))
-    return value / FITTED if excess else 1.0
-
-
 def spread_edge(p: int, regimes: int) -> float:
     """The median misfit that chance allows in p dimensions."""
     # The median of r numbers varies by 1.25 of their mean's error.

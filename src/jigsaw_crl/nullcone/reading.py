@@ -21,7 +21,7 @@ from jigsaw_crl.evidence.priors import STRONG
 from jigsaw_crl.nullcone.choice import Choice, choose_readings
 from jigsaw_crl.nullcone.delta import statistics_of
 from jigsaw_crl.nullcone.exact import Rounding, exact_readings
-from jigsaw_crl.nullcone.judge import Judged, excess_spread, pool
+from jigsaw_crl.nullcone.judge import FITTED, WORST, Judged, pool, spread_edge
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, decided
 from jigsaw_crl.nullcone.second_targets import Second, second_targets
 
@@ -47,7 +47,7 @@ class Sight:
     targets: Readings
     statistics: Statistics  # of all pairs of usable regimes of different labels
     second: Second
-    spread: float  # see `excess_spread`
+    spread: float  # how many times fewer rows count, because most regimes show more error
     rounding: Rounding | None  # of exact moments
 
     def lean(self) -> FloatArray:
@@ -78,8 +78,11 @@ class Sight:
 def see(given: White) -> Sight:
     """Run the inference of a client, whitened by its control, up to the statistics of each pair."""
     white, judged = pool(given)
-    spread = excess_spread(judged, white.dimension)
-    if spread > 1:
+    # How many times the error of independent rows most regimes show, if that is not chance.
+    misfit, spread = float(np.median(judged.misfit)), 1.0
+    # It is NaN, and no edge is known, in few dimensions.
+    if misfit < WORST and misfit > spread_edge(white.dimension, len(judged.misfit)):
+        spread = misfit / FITTED
         white, judged = pool(given.counting(spread))
     second = Second.none(white, judged.several)
     if white.exact:
