@@ -68,6 +68,23 @@ def test_a_few_rows_decide_nothing_and_some_more_little_wrongly():
     assert total.wrong_no <= 0.1 * total.no
 
 
+@pytest.mark.parametrize("kind", ["shrink", "set"])
+def test_an_effect_of_a_hub_does_not_pass_for_its_cause(kind):
+    """Where interventions make targets vary less, both lines of an effect of the hub fit it."""
+
+    def decided():
+        for seed in range(6_000, 6_006):
+            world = random_world(24, 1, 1.0, seed, graph="scale-free", intervention=kind)
+            yield jc.metrics.verdict_counts(
+                world.order, jc.recover(world.clients(3_000, seed=1)).order
+            )
+
+    total = reduce(add, decided())
+    assert total.yes > 200
+    # On other worlds 7 of 529.
+    assert total.wrong_yes <= 0.05 * total.yes
+
+
 def partly_mean_only(seed, n):
     """Clients where every second label was intervened on by a shift of its mean alone."""
     kinds = Intervention("additive", shift=1.0), Intervention("mean-only")
