@@ -123,11 +123,9 @@ def test_a_result_has_effects_and_changes(hard, tmp_path):
     assert again.report(tmp_path / "report.html").is_file()
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"result.json", "order.csv", "hasse.graphml", "report.html"} <= written
-    X, y = np.vstack(rows := [*hard.rows(0, ROWS)[1].values()]), list(hard.rows(0, ROWS)[1])
-    control = hard.rows(0, ROWS)[0]
-    fitted = jc.BlockRecovery(control="control").fit(
-        np.vstack([control, X]), np.repeat(["control", *y], [len(control), *map(len, rows)])
-    )
+    control, regimes = hard.rows(0, ROWS)
+    X, y = np.vstack([control, *regimes.values()]), np.repeat(["control", *regimes], ROWS)
+    fitted = jc.BlockRecovery(control="control").fit(X, y)
     assert len(fitted.transform(control)) == len(control)
 
 

@@ -25,8 +25,8 @@ from jigsaw_crl.federated.signing import Received
 def made(tmp_path_factory):
     """A folder with a table, its moments, a fragment, a result and a key."""
     folder = tmp_path_factory.mktemp("lab")
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
-    write_table({"control": control, **regimes}, folder / "lab.parquet", "parquet")
+    regimes = jc.simulate.setting("A", 0).sample(0, 2_000).regimes
+    write_table(regimes, folder / "lab.parquet", "parquet")
     client = jc.read_client(folder / "lab.parquet")
     jc.study.write_moments(client, folder / "lab.moments.npz")
     fragment = jc.recover_fragment(client)

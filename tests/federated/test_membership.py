@@ -240,12 +240,10 @@ def test_the_authority_keeps_its_own_key_alone_and_only_the_owner_can_read(folde
     assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
 
-def test_another_folder_is_refused_in_one_line(tmp_path, capsys):
+def test_another_folder_is_refused_in_one_line(tmp_path, refused):
     for command in ("add-site", "renew", "revoke"):
-        assert cli.run(["federate", command, str(tmp_path), "lab-1"]) == 2
-        err = capsys.readouterr().err
-        assert "Name the folder that `jigsaw federate init` wrote" in err
-        assert len(err.splitlines()) == 1
+        words = ["federate", command, tmp_path, "lab-1"]
+        refused(words, "Name the folder that `jigsaw federate init` wrote")
 
 
 # -- certificates that expire, and kits that were changed -----------------------------------------
@@ -294,13 +292,9 @@ def add_component(kit):
         ("hub.example.org", allow_code),
     ],
 )
-def test_a_kit_that_is_not_hardened_is_not_started(who, spoil, folder, capsys):
-    kit = folder / "kits" / who
-    spoil(kit)
-    assert cli.run(["federate", "start", str(kit)]) == 2
-    err = capsys.readouterr().err
-    assert "the kit is not hardened" in err
-    assert len(err.splitlines()) == 1
+def test_a_kit_that_is_not_hardened_is_not_started(who, spoil, folder, refused):
+    spoil(folder / "kits" / who)
+    refused(["federate", "start", folder / "kits" / who], "the kit is not hardened")
 
 
 def test_a_participant_that_fails_is_reported(folder, monkeypatch):

@@ -207,9 +207,10 @@ def test_interventions_on_noise_alone_beside_others_lead_to_no_wrong_no(graph):
         chosen = weights.labels[seed % 5]
         clients = []
         for k in range(3):
-            (control, changed), (_, louder) = (w.rows(k, 10_000) for w in (weights, noise))
-            regimes = {**louder, chosen: changed[chosen]}
-            clients.append(client_of({"control": control, **regimes}, f"s{k}"))
+            changed, louder = (w.sample(k, 10_000).regimes for w in (weights, noise))
+            clients.append(
+                client_of(louder | {x: changed[x] for x in ("control", chosen)}, f"s{k}")
+            )
         counts = jc.metrics.verdict_counts(weights.order, jc.recover(clients).order)
         assert counts.wrong_no == 0
         said += counts.no
@@ -232,13 +233,9 @@ def test_where_causes_are_hidden_noise_alone_makes_no_effect_an_ancestor(seed, c
     )
     clients = []
     for k in range(6):
-        (control, changed), (_, louder) = (
-            w.rows(k, 10_000, seed=seed + 1) for w in (weights, noise)
-        )
-        regimes = {x: (changed if x in changing else louder)[x] for x in changed}
-        clients.append(
-            jc.Client.from_samples(f"s{k}", observational=control, interventions=regimes)
-        )
+        changed, louder = (w.sample(k, 10_000, seed=seed + 1).regimes for w in (weights, noise))
+        regimes = louder | {x: changed[x] for x in changed if x in changing | {"control"}}
+        clients.append(client_of(regimes, f"s{k}"))
     counts = jc.metrics.verdict_counts(weights.order, jc.recover(clients).order, weights.labels)
     assert (counts.wrong_yes, counts.wrong_no) == (0, 0)
     assert counts.yes > 1

@@ -19,14 +19,30 @@ def certificate_on(page):
     return page.locator("#certificate").evaluate("e => e.textContent")
 
 
-def ask(page, ancestor, descendant):
-    page.fill("#ask-a", ancestor)
-    page.fill("#ask-d", descendant)
-    page.click("#ask button")
+def wait_for_answer(page, ancestor, descendant):
     page.wait_for_function(
         "t => document.getElementById('why-title').textContent === t",
         arg=f"{ancestor} → {descendant}?",
     )
+
+
+def wait_for_rows(page, count):
+    page.wait_for_function("n => document.querySelectorAll('#rows tr').length === n", arg=count)
+
+
+def ask(page, ancestor, descendant):
+    page.fill("#ask-a", ancestor)
+    page.fill("#ask-d", descendant)
+    page.click("#ask button")
+    wait_for_answer(page, ancestor, descendant)
+
+
+def violations(page, impacts=("serious", "critical")):
+    """The accessibility findings of these impacts, by a script that the page's policy refuses."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = [v for v in Axe().run(page).response["violations"] if v["impact"] in impacts]
+    return [(v["id"], [n["html"][:120] for n in v["nodes"]][:4]) for v in found]
 
 
 def explained(capsys, folder, ancestor, descendant):
@@ -55,10 +71,7 @@ def test_a_click_on_a_pair_shows_what_explain_prints(visit, tunnel, folder, caps
         line = page.locator("#rows tr").nth(row)
         ancestor, descendant = line.locator("td.label").all_inner_texts()
         line.click()
-        page.wait_for_function(
-            "t => document.getElementById('why-title').textContent === t",
-            arg=f"{ancestor} → {descendant}?",
-        )
+        wait_for_answer(page, ancestor, descendant)
         assert certificate_on(page) == explained(capsys, folder(tunnel), ancestor, descendant)
 
 
@@ -179,17 +192,9 @@ def test_downloads_work_under_the_policy(visit, tunnel, name):
     ],
 )
 def test_no_width_or_theme_has_serious_accessibility_findings(
-    browser, folder, name, steps, width, scheme, request
+    visit, name, steps, width, scheme, request
 ):
-    from axe_playwright_python.sync_playwright import Axe
-
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
-    )
-    context.set_default_timeout(HANG)
-    page = context.new_page()
-    page.goto((folder(request.getfixturevalue(name)) / "report.html").as_uri())
-    page.wait_for_selector("html[data-ready=yes]")
+    page = visit(request.getfixturevalue(name), width=width, scheme=scheme, bypass_csp=True)
     page.locator("#sensors details").evaluate_all("all => all.forEach(e => { e.open = true })")
     for step in steps:
         if step.endswith(".hit"):
@@ -197,15 +202,8 @@ def test_no_width_or_theme_has_serious_accessibility_findings(
             page.wait_for_selector("#forest")
         elif step:
             page.locator(step).first.click()
-        found = Axe().run(page).response["violations"]
-        grave = [
-            (v["id"], [n["html"][:120] for n in v["nodes"]][:4])
-            for v in found
-            if v["impact"] in ("serious", "critical")
-        ]
-        assert not grave
+        assert not violations(page)
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    context.close()
 
 
 def test_a_phone_shows_every_link_and_crops_no_number(visit, plant):
@@ -252,7 +250,7 @@ def test_contested_verdicts_are_marked_and_can_be_filtered(visit):
     marks = page.locator("#rows .badge").all_inner_texts()
     assert [mark for mark in marks if mark != "one client"] == ["contested"]
     page.select_option("#who", "contested")
-    page.wait_for_function("document.querySelectorAll('#rows tr').length === 1")
+    wait_for_rows(page, 1)
     ask(page, "x", "y")
     assert "contested" in page.locator(".verdict-line .badge").all_inner_texts()
     assert "It is contested" in certificate_on(page)
@@ -282,9 +280,7 @@ def test_the_page_marks_the_pairs_counts_them_and_filters_by_them(visit, tunnel)
     assert f"{len(resting)} verdicts rest on a single client" in told
     assert page.locator("#rows .badge.one").count() == len(resting)
     page.select_option("#who", "rests")
-    page.wait_for_function(
-        "n => document.querySelectorAll('#rows tr').length === n", arg=len(resting)
-    )
+    wait_for_rows(page, len(resting))
     (a, d), client = next(iter(resting.items()))
     ask(page, a, d)
     title = page.locator("#why-body .badge.one").get_attribute("title")

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from .studies import random_result
-from .test_browser import ask, certificate_on, explained
+from .test_browser import ask, certificate_on, explained, wait_for_answer
 
 pytestmark = pytest.mark.slow
 
@@ -84,9 +84,7 @@ def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunne
     expected = claims.log_factor[i, j]
     assert abs(float(odds.replace("−", "-")) - expected) < 0.051
     heat.click(position=place)
-    page.wait_for_function(
-        "t => document.getElementById('why-title').textContent === t", arg=f"{a} → {d}?"
-    )
+    wait_for_answer(page, a, d)
     assert certificate_on(page) == explained(capsys, folder(tunnel), a, d)
 
 

@@ -6,7 +6,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
 
-from .tables import frame_of, regimes_of, write_table
+from .tables import client_of, frame_of, regimes_of, write_table
 
 
 @pytest.fixture
@@ -97,8 +97,8 @@ ancestor = ["z1 -> z4"]
 
 
 def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys, refused):
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 200)
-    write_table({"control": control, **regimes}, tmp_path / "lab-1.csv", "csv")
+    regimes = jc.simulate.setting("A", 0).sample(0, 200).regimes
+    write_table(regimes, tmp_path / "lab-1.csv", "csv")
     manifest = tmp_path / "study.toml"
     manifest.write_text(WHOLE_STUDY)
     for path in (tmp_path / "lab-1.csv", manifest):
@@ -114,6 +114,5 @@ def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys, refused):
 def test_numbers_with_a_sign_are_other_labels():
     rng = np.random.default_rng(0)
     regimes = {name: rng.normal(size=(30, 5)) for name in ("-1", "1", "a-1", "a1")}
-    client = jc.Client.from_samples("x", observational=rng.normal(size=(30, 5)),
-                                    interventions=regimes)  # fmt: skip
+    client = client_of({"control": rng.normal(size=(30, 5)), **regimes})
     assert set(client.labels) == set(regimes)
