@@ -189,7 +189,12 @@ def test_the_checks_and_recovery_name_the_same_things_that_are_left_out(tmp_path
 
 
 @pytest.mark.parametrize(
-    "option", [{"rank_one": "maybe"}, {"confounding": "some"}, {"n_jobs": 0}, {"n_jobs": "all"}]
+    "option",
+    [
+        {"rank_one": "maybe"},
+        {"confounding": "some"},
+        *({"n_jobs": jobs} for jobs in (0, -2, 1.5, "all", None, True)),
+    ],
 )
 def test_an_option_that_means_nothing_is_refused_before_any_work(option, monkeypatch):
     clients = jc.simulate.setting("A", 0).clients()

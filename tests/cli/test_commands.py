@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -16,8 +14,7 @@ from jigsaw_crl.cli import app as cli
 from jigsaw_crl.cli.output import emit
 from jigsaw_crl.report.lines import findings_table
 
-# Seconds after which a command hangs; nothing waits that long, however busy the machine.
-HANG = 300
+from ..processes import MAIN, python
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +44,7 @@ def document(told):
 
 
 def test_an_error_from_the_installed_command_is_one_line_and_exit_2(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", "from jigsaw_crl.cli import main; main()", "check", "nowhere"],
-        capture_output=True, text=True, timeout=HANG, cwd=tmp_path,
-    )  # fmt: skip
+    done = python("-c", MAIN, "check", "nowhere", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == "jigsaw: file 'nowhere': there is no such file. Check the path.\n"

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,8 @@ from jigsaw_crl.cli.worlds import write_table
 from jigsaw_crl.federated.keys import generate_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.signing import Received
+
+from ..processes import MAIN, python
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +109,8 @@ def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab,
 
     def slow(*given, **options):
         # Another run of the same command, in another process, while this one computes.
-        words = ["assemble", str(lab / "lab.fragment.json"), "--into", str(lab / "result")]
-        code = "import sys; from jigsaw_crl.cli.app import run; sys.exit(run(sys.argv[1:]))"
-        more.append(
-            subprocess.run(
-                [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
-            )
-        )
+        words = ["assemble", lab / "lab.fragment.json", "--into", lab / "result"]
+        more.append(python("-c", MAIN, *words))
         return first(*given, **options)
 
     monkeypatch.setattr(adding, "changed", slow)

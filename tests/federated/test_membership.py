@@ -168,17 +168,12 @@ def test_a_stolen_kit_does_not_join_after_its_certificate_was_renewed(folder, tm
     assert not joins(folder, "lab-2", folder / "kits" / "lab-1")
 
 
-def change_of(name, folder):
-    """Make a federation, or change one."""
-    if name == "init":
-        init_federation(folder / "new", LABS, server="hub.example.org")
-        return
-    change, site = {
-        "add-site": (add_site, "lab-9"),
-        "renew": (renew, "lab-1"),
-        "revoke": (revoke, "lab-1"),
-    }[name]
-    change(folder, site)
+CHANGES = {
+    "init": lambda folder: init_federation(folder / "new", LABS, server="hub.example.org"),
+    "add-site": lambda folder: add_site(folder, "lab-9"),
+    "renew": lambda folder: renew(folder, "lab-1"),
+    "revoke": lambda folder: revoke(folder, "lab-1"),
+}
 
 
 def who_joins(folder):
@@ -202,7 +197,7 @@ def test_a_change_that_fails_at_any_write_leaves_the_old_members_or_the_new(
     for step in range(0, 200, 3 if name == "init" else 1):
         one = shutil.copytree(folder, tmp_path / str(step))
         fault = fault_at(step, one, kill=kill)
-        code = run_child(lambda p=one: unwritten(lambda: change_of(name, p)), fault)
+        code = run_child(lambda p=one: unwritten(lambda: CHANGES[name](p)), fault)
         assert code in (DONE, SURVIVED, KILLED if kill else REFUSED), step
         # The settings are whole: as before, or with the change.
         listed = hub(one)
@@ -223,7 +218,7 @@ def test_a_change_that_fails_at_any_write_leaves_the_old_members_or_the_new(
         if name == "init":
             shutil.rmtree(one / "new", ignore_errors=True)
         if listed.certificates == old.certificates:
-            change_of(name, one)
+            CHANGES[name](one)
         assert ("lab-1" in who_joins(one)) == (name != "revoke")
         assert ("lab-9" in who_joins(one)) == (name == "add-site")
     assert code == DONE

@@ -12,7 +12,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 
 from .. import dask_cluster
-from ..dask_cluster import PATIENCE
+from ..processes import PATIENCE
 from .tables import frame_of, read_with_findings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("distributed")]
