@@ -322,7 +322,8 @@ def test_who_takes_the_place_of_a_site_turns_no_verdict_and_opens_few():
             opened.append((decided & ~left).sum() / (decided.sum() - len(decided)))
     # SECURITY.md names the shares in these and further worlds.
     assert np.mean(taken) < 0.5
-    assert np.mean(opened) < 0.05 and max(opened) < 0.25
+    assert np.mean(opened) < 0.05
+    assert max(opened) < 0.25
 
 
 def test_copies_of_a_fragment_count_as_one_client_and_are_named(fragments):

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from jigsaw_crl.base.arrays import FloatArray
     from jigsaw_crl.truth.simulate import World
 
-Setting = Literal["A", "B", "C"]
-Format = Literal["csv", "parquet"]
-
 
 @opt.command("jigsaw demo --out jigsaw-demo/")
 def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers:
@@ -68,7 +65,7 @@ def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers
 def simulate(
     *,
     out: Path,
-    setting: Setting | None = None,
+    setting: Literal["A", "B", "C"] | None = None,
     latent: int | None = None,
     clients: int | None = None,
     coverage: float | None = None,
@@ -77,7 +74,7 @@ def simulate(
     shift: float = 0.0,
     samples: int | None = None,
     noise: Literal["gaussian", "laplace"] = "gaussian",
-    file_format: Format | None = None,
+    file_format: Literal["csv", "parquet"] | None = None,
     seed: int = 0,
 ) -> opt.Answers:
     """Write the study of a simulated world.

@@ -85,6 +85,5 @@ def _compare(method: str, world: World, order: GlobalOrder) -> dict[str, Any]:
     # A latent that no client accesses has no label in the order.
     true = set(world.order.restrict(order.labels).pairs())
     found = scored_pairs(order)
-    counts = {"right": true & found, "wrong": found - true, "missed": true - found}
-    sizes = {name: len(pairs) for name, pairs in counts.items()}
-    return {"method": method, **sizes, "f1": global_f1(true, found)}
+    counts = {"right": len(true & found), "wrong": len(found - true), "missed": len(true - found)}
+    return {"method": method, **counts, "f1": global_f1(true, found)}
