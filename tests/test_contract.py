@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli.app import run
 
 ROWS = 500
 
@@ -143,14 +142,11 @@ def test_worlds_and_scores(world):
 
 
 @pytest.mark.slow
-def test_commands(tmp_path, monkeypatch, capsys):
+def test_commands(tmp_path, monkeypatch, told):
     monkeypatch.chdir(tmp_path)
 
     def jigsaw(command, code=0):
-        assert run(command.split()) == code, command
-        told = capsys.readouterr()
-        assert "Traceback" not in told.err
-        return told.err if code else told.out
+        return told(*command.split(), code=code)
 
     jigsaw("simulate --out study --setting A --samples 500 --noise laplace --seed 1")
     jigsaw("simulate --out other --latent 4 --clients 2 --coverage 0.9 --samples 500 --format csv")

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report import render_report
 
 from .conftest import HANG
@@ -45,11 +44,9 @@ def violations(page, impacts=("serious", "critical")):
     return [(v["id"], [n["html"][:120] for n in v["nodes"]][:4]) for v in found]
 
 
-def explained(capsys, folder, ancestor, descendant):
+def explained(told, folder, ancestor, descendant):
     """What `jigsaw explain` prints."""
-    capsys.readouterr()
-    assert cli.run(["explain", str(folder), "--", ancestor, descendant]) == 0
-    return capsys.readouterr().out.rstrip("\n")
+    return told("explain", folder, "--", ancestor, descendant).rstrip("\n")
 
 
 def test_the_policy_stops_foreign_code(browser, folder, tunnel):
@@ -65,17 +62,17 @@ def test_the_policy_stops_foreign_code(browser, folder, tunnel):
     context.close()
 
 
-def test_a_click_on_a_pair_shows_what_explain_prints(visit, tunnel, folder, capsys):
+def test_a_click_on_a_pair_shows_what_explain_prints(visit, tunnel, folder, told):
     page = visit(tunnel)
     for row in range(0, 20, 3):
         line = page.locator("#rows tr").nth(row)
         ancestor, descendant = line.locator("td.label").all_inner_texts()
         line.click()
         wait_for_answer(page, ancestor, descendant)
-        assert certificate_on(page) == explained(capsys, folder(tunnel), ancestor, descendant)
+        assert certificate_on(page) == explained(told, folder(tunnel), ancestor, descendant)
 
 
-def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, capsys):
+def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, told):
     page = visit(tunnel)
     page.select_option("#matrix-order", "name")
     page.locator("#matrix").focus()
@@ -87,7 +84,7 @@ def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, c
     assert said.startswith(f"{labels[2]}: ") or said == labels[2]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    assert certificate_on(page) == explained(capsys, folder(tunnel), labels[2], labels[3])
+    assert certificate_on(page) == explained(told, folder(tunnel), labels[2], labels[3])
 
 
 def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
@@ -125,7 +122,7 @@ def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
     assert page.locator("#count").inner_text().startswith("Pairs 51 to 100")
 
 
-def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel, folder, capsys):
+def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel, folder, told):
     page = visit(tunnel)
     page.locator(".node[tabindex='0']").focus()
     for _ in range(6):
@@ -138,7 +135,7 @@ def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel
     page.keyboard.press("Enter")
     text = certificate_on(page)
     a, d = page.locator("#why-title").inner_text().rstrip("?").split(" → ")
-    assert text == explained(capsys, folder(tunnel), a, d)
+    assert text == explained(told, folder(tunnel), a, d)
     page.keyboard.press("Escape")
     assert page.locator("#certificate").count() == 0
 
@@ -158,7 +155,7 @@ def test_every_control_can_be_reached_with_tab(visit, name, among, request):
     assert set(controls) <= reached
 
 
-def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, capsys):
+def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, told):
     page = visit(hostile)
     assert page.evaluate("window.broken") is None
     assert page.locator(".node").count() == len(HOSTILE)
@@ -166,7 +163,7 @@ def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, capsys)
     assert shown == sorted(HOSTILE)
     for ancestor, descendant in ((HOSTILE[0], HOSTILE[7]), (HOSTILE[4], HOSTILE[1])):
         ask(page, ancestor, descendant)
-        assert certificate_on(page) == explained(capsys, folder(hostile), ancestor, descendant)
+        assert certificate_on(page) == explained(told, folder(hostile), ancestor, descendant)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert page.evaluate("window.broken") is None
 

@@ -41,7 +41,7 @@ def test_direct_edges_are_thick_and_coloured_and_open_ones_dashed(visit, plant):
     assert page.locator("#order .legend").inner_text().count("undetermined") == 1
 
 
-def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, capsys):
+def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, told):
     page = visit(plant)
     page.locator(".edge[data-a=pump][data-d=valve] .hit").dispatch_event("click")
     page.wait_for_selector("#forest")
@@ -57,7 +57,7 @@ def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, capsys):
     assert "there is a direct edge" in told
     assert "The clients agree" in told
     assert "set aside" in told
-    assert certificate_on(page) == explained(capsys, folder(plant), "pump", "valve")
+    assert certificate_on(page) == explained(told, folder(plant), "pump", "valve")
     pooled = plant.order.effects.estimate[plant.order.indices("pump", "valve")]
     assert certificate_on(page).count(f"{pooled:+.2f}") == 1
 

@@ -57,14 +57,14 @@ def test_the_news_and_what_was_left_out_stand_at_the_top(visit, grown):
     assert all(a["y"] + a["height"] < b["y"] for a, b in pairwise(boxes))
 
 
-def test_what_you_said_is_named_as_the_source(visit, grown, folder, capsys):
+def test_what_you_said_is_named_as_the_source(visit, grown, folder, told):
     page = visit(grown)
     known = grown.options["knowledge"]
     for a, d in (*known.ancestor, *known.not_ancestor):
         ask(page, a, d)
         told = certificate_on(page)
         assert "you said so" in told
-        assert told == explained(capsys, folder(grown), a, d)
+        assert told == explained(told, folder(grown), a, d)
     cards = page.locator("#findings .finding strong").all_inner_texts()
     assert {"knowledge-contradicted", "covariate-differs"} <= set(cards)
 

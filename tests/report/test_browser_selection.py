@@ -60,7 +60,7 @@ def test_the_diagram_shows_the_asked_pair_and_what_lies_between(visit, tunnel):
     assert page.locator("#rows tr.picked").count() == 0
 
 
-def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunnel, folder, capsys):
+def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunnel, folder, told):
     page = visit(tunnel)
     client = tunnel.order.fragments[0]
     heat = page.locator("#heat")
@@ -85,7 +85,7 @@ def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunne
     assert abs(float(odds.replace("−", "-")) - expected) < 0.051
     heat.click(position=place)
     wait_for_answer(page, a, d)
-    assert certificate_on(page) == explained(capsys, folder(tunnel), a, d)
+    assert certificate_on(page) == explained(told, folder(tunnel), a, d)
 
 
 def test_a_phone_reaches_every_column_and_says_that_there_are_more(visit, plant):

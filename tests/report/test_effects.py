@@ -29,11 +29,7 @@ def test_the_diagram_has_every_direct_edge_with_its_weight_and_sign(plant):
     for pair, about in direct.items():
         weight = edges[pair]
         assert weight["decided"]
-        assert (weight["weight"], weight["low"], weight["high"]) == (
-            about["weight"],
-            about["low"],
-            about["high"],
-        )
+        assert all(weight[name] == about[name] for name in ("weight", "low", "high"))
         assert weight["sign"] == ("plus" if about["weight"] > 0 else "minus")
     sizes = sorted((abs(edges[pair]["weight"]), edges[pair]["width"]) for pair in direct)
     assert sizes == sorted(sizes, key=lambda pair: pair[1])
