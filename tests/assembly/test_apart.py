@@ -10,7 +10,8 @@ from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects, sites_apart
 from jigsaw_crl.truth.simulate import Intervention
 
-from .test_effects import told, used
+from .clients import with_totals
+from .test_effects import used
 
 SEEDS = (760_001, 760_002)
 
@@ -39,7 +40,7 @@ def lie(fragment, kind, rng):
         "sure": (value + 0.2 * signs, error / 100),
         "nudged": (value + 4.0 * error, error),
     }
-    return told(fragment, *lies[kind])
+    return with_totals(fragment, *lies[kind])
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -11,8 +11,9 @@ from jigsaw_crl import assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.assembly.panel import Use, read_fragments
-from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.truth.simulate import Intervention
+
+from .clients import with_totals
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +57,6 @@ def test_every_direct_edge_that_is_stated_is_there(world, result):
     assert all(direct[labels.index(a), labels.index(d)] != 0 for a, d in stated)
 
 
-def told(fragment, value, error=None):
-    """The fragment with other sizes of total effects."""
-    total = Sizes(value, fragment.hard.total.error if error is None else error)
-    return replace(fragment, hard=replace(fragment.hard, total=total))
-
-
 def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named(world, result):
     fragments = list(result.fragments.values())
     straight = pool_effects(*used(fragments))
@@ -76,7 +71,7 @@ def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named
     z = np.nan_to_num(np.abs(first.hard.total.value) / first.hard.total.error)
     j = int((np.where(z > 5, z, 0).sum(axis=0) + np.where(z > 5, z, 0).sum(axis=1)).argmax())
     sign = np.where(np.arange(len(z)) == j, -1.0, 1.0)
-    turned = told(first, first.hard.total.value * sign[:, None] * sign[None, :])
+    turned = with_totals(first, first.hard.total.value * sign[:, None] * sign[None, :])
     pooled = pool_effects(*used([turned, *fragments[1:]]))
     assert np.allclose(pooled.estimate, straight.estimate, equal_nan=True)
     (note,) = pooled.notes
@@ -246,6 +241,6 @@ def test_one_site_cannot_make_labels_look_as_if_they_were_not_hard(wide):
             value[a, d] += 2.0
             lies += 1
     assert lies > 5
-    lied = assemble([told(f, value) if f is wide[k] else f for f in wide])
+    lied = assemble([with_totals(f, value) if f is wide[k] else f for f in wide])
     assert not lied.use.soft
     assert lied.effects.known.sum() == honest.effects.known.sum()

@@ -1,13 +1,11 @@
 """Effects in a real browser: the diagram, the panel of one effect, what-if, bounds."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from jigsaw_crl.evidence.effects import Sizes
-
+from ..assembly.clients import with_totals
 from .studies import HOSTILE, assembled, sized_fragment
 from .test_browser import ask, certificate_on, explained
 
@@ -114,8 +112,8 @@ def test_what_if_says_what_predict_shift_computes(visit, plant):
 @pytest.mark.parametrize("size", [-0.2, -0.3, -0.6, -1.5])
 def test_the_numbers_of_an_axis_do_not_touch_on_a_phone(visit, size):
     fragment = sized_fragment("one", "a", "b", error=0.01)
-    sizes = Sizes(np.array([[0.0, size], [0.0, 0.0]]), fragment.hard.total.error)
-    page = visit(assembled(replace(fragment, hard=replace(fragment.hard, total=sizes))), width=390)
+    value = np.array([[0.0, size], [0.0, 0.0]])
+    page = visit(assembled(with_totals(fragment, value)), width=390)
     boxes = [text.bounding_box() for text in page.locator("#shifts tr.axis text").all()]
     boxes.sort(key=lambda box: box["x"])
     assert len(boxes) >= 2
@@ -136,8 +134,7 @@ def test_what_if_says_how_large_an_excluded_effect_may_be(visit):
     fragment = sized_fragment("one", "a", "b")
     value = fragment.hard.total.value.copy()
     value[1, 0] = 0.3
-    sizes = Sizes(value, fragment.hard.total.error)
-    result = assembled(replace(fragment, hard=replace(fragment.hard, total=sizes)))
+    result = assembled(with_totals(fragment, value))
     page = visit(result)
     page.select_option("#push", "b")
     page.click("#push-add")

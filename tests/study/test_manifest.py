@@ -8,13 +8,6 @@ from jigsaw_crl.cli import app as cli
 
 from .tables import client_of, frame_of, regimes_of, write_table
 
-
-@pytest.fixture
-def folder(tmp_path):
-    frame_of(regimes_of()).to_csv(tmp_path / "lab1.csv", index=False)
-    return tmp_path
-
-
 NEAR_MISSES = {
     "missing = true": "'missing' is true. Write missing = \"drop\", missing",
     "ignore = [true]": 'Write ignore = ["COLUMN"].',

@@ -8,12 +8,6 @@ import jigsaw_crl as jc
 from .tables import frame_of, regimes_of
 
 
-@pytest.fixture
-def folder(tmp_path):
-    frame_of(regimes_of()).to_csv(tmp_path / "lab1.csv", index=False)
-    return tmp_path
-
-
 def test_a_manifest_states_the_noise_of_all_sensors_or_of_each(folder):
     path = folder / "study.toml"
     path.write_text("sensor_noise = 0.5")
