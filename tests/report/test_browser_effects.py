@@ -51,10 +51,10 @@ def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, told):
     assert [number(x) for x in shown] == pytest.approx([*frame.total], abs=0.00501)
     assert rows.last.locator(".mark .pool").count() == 2
     assert page.locator("#forest tr.aside th").all_inner_texts() == ["coast"]
-    told = page.locator("#certificate").inner_text()
-    assert "there is a direct edge" in told
-    assert "The clients agree" in told
-    assert "set aside" in told
+    said = page.locator("#certificate").inner_text()
+    assert "there is a direct edge" in said
+    assert "The clients agree" in said
+    assert "set aside" in said
     assert certificate_on(page) == explained(told, folder(plant), "pump", "valve")
     pooled = plant.order.effects.estimate[plant.order.indices("pump", "valve")]
     assert certificate_on(page).count(f"{pooled:+.2f}") == 1

@@ -62,9 +62,9 @@ def test_what_you_said_is_named_as_the_source(visit, grown, folder, told):
     known = grown.options["knowledge"]
     for a, d in (*known.ancestor, *known.not_ancestor):
         ask(page, a, d)
-        told = certificate_on(page)
-        assert "you said so" in told
-        assert told == explained(told, folder(grown), a, d)
+        said = certificate_on(page)
+        assert "you said so" in said
+        assert said == explained(told, folder(grown), a, d)
     cards = page.locator("#findings .finding strong").all_inner_texts()
     assert {"knowledge-contradicted", "covariate-differs"} <= set(cards)
 

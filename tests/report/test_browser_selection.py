@@ -69,15 +69,15 @@ def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunne
     for x, y in product((45, 90, 135), (80, 125, 170)):
         place = {"x": box["width"] - x, "y": box["height"] - y}
         heat.hover(position=place)
-        told = page.locator("#heat-cell").inner_text()
+        said = page.locator("#heat-cell").inner_text()
         found = re.fullmatch(
             rf"Is (\S+) an ancestor of (\S+)\? {client.client}: (yes|no|cannot say) "
             r"\(evidence ([+−][\d.]+)\)\.",
-            told,
+            said,
         )
         if found:
             break
-    assert found, told
+    assert found, said
     a, d, _, odds = found.groups()
     claims = tunnel.order.said.claims[0]
     i, j = (list(claims.members).index(tunnel.order.labels.index(name)) for name in (a, d))
