@@ -32,7 +32,7 @@ from jigsaw_crl.client.checks import Kinds
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.relations import broken_relations
 from jigsaw_crl.diagnostics import ClientReport, StudyReport, check_client
-from jigsaw_crl.diagnostics.coverage import check_copies
+from jigsaw_crl.diagnostics.checks import check_copies
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.diagnostics.rows import is_skewed
 from jigsaw_crl.fragment.fragment import Fragment, Method, RankOne

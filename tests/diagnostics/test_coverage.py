@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
+from jigsaw_crl.diagnostics.checks import check_copies, check_coverage
 from jigsaw_crl.usable import usable
 
 from ..study.tables import client_of

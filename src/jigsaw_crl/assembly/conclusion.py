@@ -42,7 +42,7 @@ from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import NOTHING, Knowledge
 from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.baseline import assemble_pairs
-from jigsaw_crl.diagnostics.coverage import ACROSS_CLIENTS, check_coverage
+from jigsaw_crl.diagnostics.checks import ACROSS_CLIENTS, check_coverage
 from jigsaw_crl.diagnostics.findings import finding
 from jigsaw_crl.fragment.fragment import Fragment
 from jigsaw_crl.fragment.reading import fragment_paths, one_spelling, read_fragment_files

@@ -72,17 +72,6 @@ class MeanErrors:
     known: BoolArray  # False where the size of the error is unknown: the shift is not used
     wander: BatchVariance | None  # None where all rows are in one batch, or none are named
 
-    def together(self, some: BoolArray) -> FloatArray:
-        """Variances of the independent parts of the errors of some shifts, on average 1.
-
-        Shifts have the error of the control's mean in common: these are the eigenvalues of the
-        correlations of their errors.
-        """
-        error = np.sqrt(self.variance[some])
-        R = self.shared[some][:, some] / (self.n_control * error * error[:, None])
-        np.fill_diagonal(R, 1.0)
-        return np.asarray(np.linalg.eigvalsh(R))
-
 
 class BatchVariance(NamedTuple):
     """How far the means of batches wander by themselves.
@@ -152,29 +141,19 @@ def _compared(
     free = (client.control.n or 0) - 1
     inflation = free / max(free - len(W) - 1, 1)
     unexplained = inflation * float(np.trace(W @ noise @ W.T))
-    wander = _wander(root @ apart @ W.T, float(np.trace(L)), unexplained)
-    return share[1:] - share[0], apart, L, wander
-
-
-def _wander(scaled: FloatArray, trace: float, noise: float) -> BatchVariance:
-    """ω from the differences of batches within regimes.
-
-    `scaled` are these, whitened and times the root of L⁺, shape (rank of L, p); `trace` is tr L,
-    and `noise` the trace of T without offsets, on average.
-    """
-    degrees, p = scaled.shape
-    if not degrees:
-        return BatchVariance(float("nan"), 0, False, float("nan"))
+    # Differences of batches within regimes, whitened and times R, shape (ν, p).
+    scaled, g = root @ apart @ W.T, share[1:] - share[0]
+    nu, p = scaled.shape
+    if not nu:
+        return g, apart, L, BatchVariance(float("nan"), 0, False, float("nan"))
     # Eigenvalues of T are the squares of these.
     sizes = np.linalg.svd(scaled, compute_uv=False) ** 2
-    total = float(sizes.sum())
-    mean = total / (degrees * p)
+    total, largest = float(sizes.sum()), float(sizes[0])
     # To call equal offsets larger along some directions only costs precision, and to miss it would
     # state errors too small.
-    edge = noise_edge(p, degrees, LENIENT)
-    uneven = p > 1 and degrees > 1 and float(sizes[0]) > degrees * mean * edge
-    seen = float(sizes[0]) / degrees if uneven else total / max(degrees * p - 2, 1)
-    unit = noise / (degrees * p)
-    omega = max(seen - unit, 0.0) * degrees / trace
-    strength = total / (unit * float(chdtri(degrees * p, FALSE_ALARM)))
-    return BatchVariance(float(np.sqrt(omega)), degrees, uneven, strength)
+    uneven = p > 1 and nu > 1 and largest > total / p * noise_edge(p, nu, LENIENT)
+    seen = largest / nu if uneven else total / max(nu * p - 2, 1)
+    unit = unexplained / (nu * p)
+    omega = max(seen - unit, 0.0) * nu / float(np.trace(L))
+    strength = total / (unit * float(chdtri(nu * p, FALSE_ALARM)))
+    return g, apart, L, BatchVariance(float(np.sqrt(omega)), nu, uneven, strength)

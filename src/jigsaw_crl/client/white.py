@@ -50,7 +50,7 @@ class White:
     M: FloatArray  # shape (r, p, p)
     d: FloatArray  # shape (r, p)
     noise: FloatArray | None  # of the sensors in these coordinates, shape (p, p); None without any
-    n: FloatArray  # rows of the regimes, shape (r,); `rounding_size` for exact moments
+    n: FloatArray  # rows of the regimes, shape (r,); of exact moments, so many that rounding errs
     n_control: float
     # Y, the error of the whitening, shape (p, p): a form tr(S H) of its relative error H has the
     # variance 2 tr(S Y S). See `nullcone.judge`; I/n_control before regimes are pooled.
@@ -127,8 +127,10 @@ def whiten(client: Client) -> White:
     n, n0 = np.array([m.n or 0.0 for m in client.regimes]), float(client.control.n or 0)
     if client.is_population:
         M += d[:, :, None] * d[:, None, :]
-        size = np.linalg.eigvalsh(base)
-        n0 = rounding_size(float(size[-1] / size[0]), len(W))
+        # Second moments given to machine precision, whitened by a matrix of condition number κ,
+        # carry relative errors of about eps·κ; an estimate from n rows carries 1/√n.
+        size, eps = np.linalg.eigvalsh(base), float(np.finfo(np.float64).eps)
+        n0 = 1.0 / (max(len(W), LEAST_DIMENSION) * eps * max(float(size[-1] / size[0]), 1.0)) ** 2
         n = np.full(len(M), n0)
     if noise is not None:
         M -= noise
@@ -149,13 +151,3 @@ def whiten(client: Client) -> White:
         exact=client.is_population,
         carried=control @ W.T - (W * space.sensors).T,
     )
-
-
-def rounding_size(condition: float, p: int) -> float:
-    """The sample size whose noise stands for rounding: `1/(p · eps · condition)²`, p at least 30.
-
-    Second moments given to machine precision, whitened by a matrix of condition number κ, carry
-    relative errors of about eps·κ; an estimate from n rows carries 1/√n.
-    """
-    eps = float(np.finfo(np.float64).eps)
-    return 1.0 / (max(p, LEAST_DIMENSION) * eps * max(condition, 1.0)) ** 2

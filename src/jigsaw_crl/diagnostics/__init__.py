@@ -1,13 +1,11 @@
 """Checks of the data: are the method's assumptions visible in them?
 
 ==========  ======================================================================
-`checks`    all checks of a client or a study
+`checks`    all checks of a client, of a study, and of several clients together
 `findings`  the table of all findings: severity, message, remedy
 `regimes`   does each regime look like an intervention on one latent?
-`rows`      rows that depend on one another, tails, clipped sensors, codes, groups
-`drift`     do control rows of different times and batches follow the same law?
+`rows`      rows that depend on one another or drift, tails, clipped sensors, codes, groups
 `sensors`   number of latents, noise, gains
-`coverage`  several clients: the same rows, labels in common
 ==========  ======================================================================
 """
 

@@ -6,21 +6,23 @@ method's own reading says of it, is decided in `jigsaw_crl.usable`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.labels import misspelt
 from jigsaw_crl.base.terminal import counted
-from jigsaw_crl.base.text import pluralise
+from jigsaw_crl.base.text import few, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.client.noise import NoiseModel
-from jigsaw_crl.diagnostics import drift, rows, sensors
-from jigsaw_crl.diagnostics.coverage import check_copies, check_coverage
+from jigsaw_crl.diagnostics import rows, sensors
 from jigsaw_crl.diagnostics.findings import finding
-from jigsaw_crl.diagnostics.regimes import check_regimes
+from jigsaw_crl.diagnostics.regimes import SAME_ROWS, check_regimes, same_rows
 
 # A reason that was found, and what it looks like, which is not told beside it.
 EXPLAINS = {
@@ -35,6 +37,8 @@ EXPLAINS = {
     "warning: clipped": ("warning: drifting-control",),
     "error: no-signal": ("error: sensor-noise",),
 }
+# The checks of several clients whose findings a further client can change.
+ACROSS_CLIENTS = frozenset({"disconnected", "unseen-pairs", "lonely-labels"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +130,7 @@ def check_client(client: Client) -> ClientReport:
     ['no-signal']
     """
     found, strength = check_regimes(client)
-    for check in (*sensors.CHECKS, *rows.CHECKS, *drift.CHECKS):
+    for check in (*sensors.CHECKS, *rows.CHECKS):
         found += check(client)
     seen, several = set(map(_kind, found)), sum(f.check == "several-targets" for f in found)
     bends = "info: light-tails" in seen and "error: drifting-gains" not in seen
@@ -135,20 +139,15 @@ def check_client(client: Client) -> ClientReport:
         found.append(saturated(several, len(client.labels)))
         seen.add("error: not-linear")
     hidden = {kind for reason in seen for kind in EXPLAINS.get(reason, ())}
-    if "error: sensor-noise" in seen and not _noisy_without(client, found):
-        hidden.add("error: sensor-noise")
+    if "error: sensor-noise" in seen:
+        # Is the noise above the signal also without regimes that other errors exclude?
+        spoilt = {f.regime for f in found if f.severity == "error" and f.regime is not None}
+        left = client.without(spoilt)
+        noise = found if left is client else sensors.check_sensors(left) if left else ()
+        hidden |= {"error: sensor-noise"} - set(map(_kind, noise))
     told = (f for f in found if _kind(f) not in hidden)
     findings = tuple(replace(f, client=client.name) for f in told)
     return ClientReport(client.name, findings, client.white.space, strength, client.n_samples)
-
-
-def _noisy_without(client: Client, found: Iterable[Finding]) -> bool:
-    """Whether the noise is above the signal also without regimes that other errors exclude."""
-    spoilt = {f.regime for f in found if f.severity == "error" and f.regime is not None}
-    left = client.without(spoilt)
-    if left is None or left is client:
-        return left is client
-    return "error: sensor-noise" in map(_kind, sensors.check_sensors(left))
 
 
 def _kind(found: Finding) -> str:
@@ -172,3 +171,56 @@ def check_study(clients: Iterable[Client]) -> StudyReport:
         reading=tuple(getattr(clients, "findings", ())),
         across=(*check_copies(own), *check_coverage({c.name: c.labels for c in own})),
     )
+
+
+# -- several clients: the same rows, and labels in common ------------------------------------------
+
+
+def check_coverage(labels: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    """Findings about which labels which clients share."""
+    share = nx.Graph((("client", c), ("label", x)) for c, own in labels.items() for x in own)
+    parts = nx.connected_components(share)
+    groups = sorted(sorted(name for kind, name in part if kind == "client") for part in parts)
+    if len(groups) > 1:
+        shown = "; ".join(few(group, 4) for group in groups[:4])
+        yield finding("disconnected", float(len(groups)), 1.0, parts=shown)
+    names = sorted({label for own in labels.values() for label in own})
+    owners = {name: [c for c, own in labels.items() if name in own] for name in names}
+    lonely = [name for name in names if len(owners[name]) == 1]
+    if lonely and len(labels) > 1:
+        # TankTemp and tank_temp are two labels; a person may have meant one.
+        asked = {x: f"; is it {meant}?" for x, meant in misspelt(labels.values()).items()}
+        asking = sorted(lonely, key=lambda x: x not in asked)
+        shown = few((f"{x} ({owners[x][0]}{asked.get(x, '')})" for x in asking), 6)
+        what = pluralise(len(lonely), "label is", "labels are")
+        yield finding("lonely-labels", float(len(lonely)), 0.0, what=what, shown=shown)
+    seen = {pair for own in labels.values() for pair in combinations(sorted(set(own)), 2)}
+    if pairs := [pair for pair in combinations(names, 2) if pair not in seen]:
+        total, shown = len(names) * (len(names) - 1) // 2, few((f"{a}–{b}" for a, b in pairs), 6)
+        words = {"are": "is", "them": "it"} if len(pairs) == 1 else {"are": "are", "them": "them"}
+        what = f"{len(pairs)} of {pluralise(total, 'pair')} of labels"
+        yield finding("unseen-pairs", len(pairs) / total, 0.0, what=what, shown=shown, **words)
+
+
+def check_copies(clients: Sequence[Client]) -> Iterator[Finding]:
+    """Findings about clients whose control rows are those of an earlier one, to the last digit.
+
+    Sites that whiten their features make all controls alike: then a regime must be the same too.
+    What is nearly a copy is found from the fragments (`assembly/suspicions.py`).
+    """
+    for i, client in enumerate(clients):
+        size = float(np.trace(client.control.covariance)) / client.n_features
+        is_white = np.allclose(client.control.covariance, size * np.eye(client.n_features))
+        for other in clients[:i]:
+            if client.is_population or not same_rows(client.control, other.control):
+                continue
+            common = client.interventions.keys() & other.interventions.keys()
+            twins = [
+                twin
+                for x in common
+                for twin in zip(client.interventions[x], other.interventions[x], strict=False)
+            ]
+            if not is_white or any(same_rows(*twin) for twin in twins):
+                words = {"client": client.name, "other": other.name}
+                yield finding("duplicated-client", 0.0, SAME_ROWS, **words)
+                break

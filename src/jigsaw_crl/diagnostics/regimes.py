@@ -19,7 +19,7 @@ D, and their edge of chance is rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import ndtri
@@ -100,27 +100,23 @@ def check_regimes(client: Client) -> tuple[list[Finding], dict[str, float]]:
         if (twins := [x for x, twin in named[:i] if same_rows(m, twin)])
     ]
     findings, copied = [*several, *copies], {f.regime for f in copies}
+    # Labels whose regimes do not differ in the directions of the latents.
     weak = {x: s for x, s in strength.items() if s <= 1 and x not in copied}
-    if weak:
-        findings += _weak(client, weak, everything=len(weak) == len(strength))
+    moved = {label: _plain_difference(client, label) for label in weak}
+    for label, value in weak.items():
+        times = 0.0 if client.is_population else (1 / max(value, 0.1)) ** 2
+        # A regime at the edge of chance needs hardly more rows, and how many is not known.
+        need = f"; about {times:.1f} times as many rows might show it" if times >= 1.1 else ""
+        words = {"how": moved[label], "need": "" if moved[label] else need}
+        findings.append(finding("weak-intervention", value, 1.0, regime=label, **words))
+    if len(weak) == len(strength):
+        how = max(moved.values())
+        findings.append(finding("no-signal", max(weak.values()), 1.0, how=how))
     if not rows.exact:
         findings += _alike(client, rows, own, level)
     if len(several) >= 2:
         findings += _swapped_control(client, rows, values, level)
     return findings, strength
-
-
-def _weak(client: Client, weak: Mapping[str, float], *, everything: bool) -> Iterator[Finding]:
-    """Findings about labels whose regimes do not differ in the directions of the latents."""
-    moved = {label: _plain_difference(client, label) for label in weak}
-    for label, strength in weak.items():
-        more = 0.0 if client.is_population else (1 / max(strength, 0.1)) ** 2
-        # A regime at the edge of chance needs hardly more rows, and how many is not known.
-        need = f"; about {more:.1f} times as many rows might show it" if more >= 1.1 else ""
-        words = {"how": moved[label], "need": "" if moved[label] else need}
-        yield finding("weak-intervention", strength, 1.0, regime=label, **words)
-    if everything:
-        yield finding("no-signal", max(weak.values()), 1.0, how=max(moved.values()))
 
 
 def _plain_difference(client: Client, label: str) -> str:

@@ -1,4 +1,4 @@
-"""Checks of the rows of a client: are they independent, whole, and how heavy are their tails?
+"""Checks of rows: are they independent, whole, alike over time, and how heavy are their tails?
 
 How many independent Gaussian rows they count for is measured when the client is built (see
 `client/counting.py`) and used in every error. These findings say so, and name the cause: serial
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import chdtri, ndtr, ndtri
 
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM
+from jigsaw_crl.base.nulls import CLEAR_ERRORS, FALSE_ALARM, LENIENT
 from jigsaw_crl.base.text import few, number, percent, pluralise
 from jigsaw_crl.client.client import Client
 from jigsaw_crl.diagnostics.findings import NOTICEABLE, finding
-from jigsaw_crl.moments.regime import MOST_PARTS, Moments
+from jigsaw_crl.moments.regime import MOST_PARTS, Moments, coarsened
 
 # Beyond a kurtosis κ of 9 the error of a variance is so many times what Gaussian rows give, with
 # (κ − 1)/2 = 2², and probabilities computed for Gaussian rows are no longer to be trusted. Laplace
@@ -37,6 +38,8 @@ LIGHT_TAILS, TAIL_ROWS = -CLEAR_ERRORS, 100
 # Standard errors from which a skewness is clear, and within which a kurtosis fits. Fewer rows than
 # the last number leave room for other laws than a Gaussian that is cut off.
 SKEWED, FITS, MANY_ROWS = 6.0, 4.0, 3_000
+# Standard deviations by which neighbouring stretches must be more alike than distant ones.
+TRENDING = 3.0
 
 
 def kurtosis(moments: Moments) -> FloatArray:
@@ -284,4 +287,81 @@ def _censored() -> tuple[FloatArray, ...]:
     return a, third / second**1.5, fourth / second**2, mean, np.sqrt(second)
 
 
-CHECKS = [check_heavy_tails, check_light_tails, check_clipped, check_counts, check_covariates]
+# -- do control rows of different times and batches follow the same law? --------------------------
+
+
+def check_drift(client: Client) -> Iterator[Finding]:
+    """A finding about control rows whose mean moves from the beginning of the file to its end.
+
+    With stretches k of n_k rows, `Σ n_k |W(μ_k − μ)|²` is χ² with (K − 1) r degrees of freedom
+    when the mean stands still (W whitens by the control). Autocorrelated rows increase it, and so
+    do directions with heavy tails, such as what a clipped sensor lacks; but no more over long
+    distances than between neighbouring stretches, and then there is no drift.
+    """
+    W = client.white.rows.W
+    # Neighbours are merged until the shortest one is long enough.
+    parts = client.control.parts
+    while len(parts) > 1 and min(part.n or 0 for part in parts) <= 2 * len(W):
+        parts = coarsened(parts, len(parts) - 1)
+    if len(parts) < 2:
+        return
+    steps = np.array([np.sqrt(m.n or 0) * (W @ (m.mean - client.control.mean)) for m in parts])
+    moved = float(np.sum(steps**2))
+    edge = float(chdtri((len(steps) - 1) * steps.shape[1], FALSE_ALARM))
+    # If the middle step between neighbours is within chance, rows are independent from one stretch
+    # to the next, and the mean moves by a few jumps.
+    each = [(W @ (b.mean - a.mean), 1 / (a.n or 1) + 1 / (b.n or 1)) for a, b in pairwise(parts)]
+    squares = sorted(float(step @ step) / variance for step, variance in each)
+    jumps = squares[(len(squares) - 1) // 2] <= float(chdtri(len(W), LENIENT))
+    # Von Neumann's ratio `η = Σ|x_{k+1} − x_k|²/Σ|x_k − x|²` of consecutive stretches is 2 on
+    # average if these are exchangeable, however much they vary, with the variance
+    # `4(K − 2)/((K² − 1) dims)`. Drift makes it smaller. Of two stretches it is always 2, and
+    # nothing can be told: they count as a trend.
+    (K, dims), away = steps.shape, steps - steps.mean(axis=0)
+    ratio = float(np.sum(np.diff(steps, axis=0) ** 2) / max(np.sum(away**2), np.finfo(float).tiny))
+    trends = K < 3 or ratio < 2 - TRENDING * np.sqrt(4 * (K - 2) / ((K**2 - 1) * dims))
+    if moved > edge and (jumps or trends):
+        # With more than half of its variance along some direction, the control's covariance is not
+        # that of the system, and no regime can be compared with it.
+        mostly = 2 * float(np.linalg.eigvalsh(steps.T @ steps)[-1]) > sum(
+            part.n or 0 for part in parts
+        )
+        severity = "error" if mostly else "warning"
+        than = "the rows vary otherwise" if mostly else "chance allows"
+        place = client.control_name
+        yield finding("drifting-control", moved, edge, regime=place, severity=severity, than=than)
+
+
+def check_batches(client: Client) -> Iterator[Finding]:
+    """Findings about the batches of a client whose rows are in several."""
+    wander = client.white.errors.wander
+    if wander is None:
+        return
+    if wander.strength > 1:
+        where = ", in the direction where they differ most" if wander.uneven else ""
+        yield finding("batch-wander", wander.strength, 1.0, size=wander.size, where=where)
+    controls = {batch.name for batch in client.control.batches}
+    named = client.named_regimes[1:]
+    apart = [x for x, m in named if not {batch.name for batch in m.batches} <= controls]
+    if not apart:
+        return
+    labels, severity = few(dict.fromkeys(apart)), "warning"
+    cost = f"their means are uncertain by the {wander.size:.2g} that batches differ"
+    if np.isnan(wander.size):
+        cost = "no regime is in two batches to show how much they differ: these means are not used"
+    elif wander.strength <= 1:
+        cost = "batches do not differ by more than chance, so this costs little"
+        severity = "info"
+    value = None if np.isnan(wander.size) else wander.size
+    yield finding("batch-without-control", value, labels=labels, severity=severity, cost=cost)
+
+
+CHECKS = [
+    check_heavy_tails,
+    check_light_tails,
+    check_clipped,
+    check_counts,
+    check_covariates,
+    check_drift,
+    check_batches,
+]

@@ -171,16 +171,10 @@ class BayesFactors(ReadOnlyArrays):
         own = np.log(missed) * np.array(self.single)
         log_missed = np.asarray(np.fmin(own[:, None], own))
         inside = (self.district + log_missed)[i, j]
-
-        def weak(a: IntArray, d: IntArray) -> FloatArray:
-            """Log factor of "one district, and d is weak"; a hard intervention would tell."""
-            alike = ancestor[a, d] + np.log(WEAK_OCCAM) + log_missed[a, d]
-            most = inside - np.log(ONE_WEAK)
-            return np.where(self.settled[a, d], -np.inf, np.minimum(alike, most))
-
-        logs = np.stack(
-            [np.zeros(len(i)), ancestor[i, j], ancestor[j, i], inside, weak(i, j), weak(j, i)]
-        )
+        # "One district, and d is weak"; a hard intervention would tell.
+        alike = np.where(self.settled, -np.inf, ancestor + np.log(WEAK_OCCAM) + log_missed)
+        weak = [np.minimum(alike[at], inside - np.log(ONE_WEAK)) for at in ((i, j), (j, i))]
+        logs = np.stack([np.zeros(len(i)), ancestor[i, j], ancestor[j, i], inside, *weak])
         each = np.exp(logs - logs.max(axis=0, initial=-np.inf))
         p = len(known)
         none, related, share, weaks = *(OPEN_SHARE,) * 3, np.full(p, WEAK_LABELS)

@@ -70,11 +70,6 @@ class Pooled:
         counts = (count.astype(np.int32) for count in (in_doubt, single & says, says))
         return cls(x, leaning, own, *counts)
 
-    @property
-    def n_scales(self) -> int:
-        """Number of visible effect scales."""
-        return len(self.ancestor) - 1
-
     @classmethod
     def sum(cls, n_scales: int, p: int, parts: Iterable[tuple[float, IntArray, Pooled]]) -> Pooled:
         """Weighted sum over clients: (weight, positions of its labels, evidence) each."""

@@ -12,11 +12,10 @@
 `reading`        these steps in order: moments in, log Bayes factors out
 `effects`        hard interventions: are they? Total effects and the latents themselves
 `metric_free`    ancestry from means and differences of covariances alone
-`structure`      districts, ancestry, blocks
+`structure`      districts, ancestry, blocks, and the functionals Q̂ that read the latents
 `nonlinear`      systems that are not linear, read by hard interventions that shift the mean
 `changes`        what their regimes changed, with copies that show its errors
 `peeling`        their labels, from the last effects up
-`basis`          the functionals Q̂ that read the latents
 `recovery`       a client in, a fragment out
 ================ ===========================================================================
 """

@@ -12,6 +12,7 @@ least over u, has m(m − 1)/2 degrees of freedom in m dimensions; (m − 1)(m �
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
@@ -32,30 +33,15 @@ ROUGH = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What the regimes of r labels changed, where rows of the control have the covariance I.
+    """What the regimes of r labels changed, where rows of the control have the covariance I."""
 
-    Parameters
-    ----------
-    D : array, shape (r, p, p)
-        Changes of the covariance, each about its own mean.
-    d : array, shape (r, p)
-        Shifts of the mean.
-    signal : array, shape (p, p)
-        Covariance of the control without the sensors' noise.
-    n, n_control : array, shape (r,), and float
-        Rows that the covariances count for.
-    n_mean : array, shape (r,)
-        Rows that the means of the regimes count for.
-    control_mean : array, shape (r,)
-        Variance that the control's mean (and offsets of batches) add to each shift.
-    """
-
-    D: FloatArray
-    d: FloatArray
-    signal: FloatArray
-    n: FloatArray
+    D: FloatArray  # changes of the covariance, each about its own mean, shape (r, p, p)
+    d: FloatArray  # shifts of the mean, shape (r, p)
+    signal: FloatArray  # covariance of the control without the sensors' noise, shape (p, p)
+    n: FloatArray  # rows that the covariances count for, shape (r,)
     n_control: float
-    n_mean: FloatArray
+    n_mean: FloatArray  # rows that the means of the regimes count for, shape (r,)
+    # Variance that the control's mean (and offsets of batches) add to each shift, shape (r,).
     control_mean: FloatArray
 
     @property
@@ -163,26 +149,14 @@ def tail_of(chi: FloatArray, free: float) -> FloatArray:
     return np.asarray(np.maximum(chdtrc(free, chi), 1e-300)) if free else np.ones_like(chi)
 
 
-@dataclass(frozen=True, eq=False)
-class Fits:
-    """How well each regime fits "one latent moved", as in a linear system.
+class Fits(NamedTuple):
+    """How well each regime fits "one latent moved", as in a linear system."""
 
-    Parameters
-    ----------
-    tail : array, shape (r,)
-        Tail probability of its misfit.
-    ratio : array, shape (r,)
-        Misfit over its expectation.
-    chance : float
-        Tail probability of the largest misfit and of the sum of all, together.
-    offsets : bool
-        Covariances fit, and the means of most regimes do not: offsets of batches move them all,
-        while a bent response leaves those alone that have no descendants.
-    """
-
-    tail: FloatArray
-    ratio: FloatArray
-    chance: float
+    tail: FloatArray  # tail probability of its misfit, shape (r,)
+    ratio: FloatArray  # misfit over its expectation, shape (r,)
+    chance: float  # tail probability of the largest misfit and of the sum of all, together
+    # Covariances fit, and the means of most regimes do not: offsets of batches move them all, while
+    # a bent response leaves those alone that have no descendants.
     offsets: bool
 
 

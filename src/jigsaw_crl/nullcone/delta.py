@@ -100,8 +100,8 @@ def delta(
     K: FloatArray,
     R: FloatArray,
     Y: FloatArray,
-    a: tuple[FloatArray, FloatArray],
-    b: tuple[FloatArray, FloatArray],
+    a: FloatArray,
+    b: FloatArray,
     shift: FloatArray | None = None,
 ) -> FloatArray:
     """Covariance of s statistics of readings i and j, upper triangle first, shape (s(s+1)/2, k).
@@ -112,7 +112,7 @@ def delta(
     i, j : array of int, shape (k,)
     K, R, Y : array, shape (d, d, k)
         Gram matrices of the basis: plain, in the metric of the rows, in that of the whitening.
-    a, b : tuple of two arrays, shape (s, d, k)
+    a, b : array, shape (2, s, d, k)
         Derivatives by u and by c, of i and of j.
     shift : array, shape (s, d, k), optional
         Derivatives by the shift of j's mean, if the statistics contain it.
@@ -207,38 +207,28 @@ def statistics_of(
     G = flat @ flat.T
     # The rows carry the sensors' noise that was taken off the moments.
     N, Y = (flat @ metric @ flat.T for metric in readings.white.metrics)
+    # A line can turn to so many directions.
+    m, turns = len(r.lam), max(len(flat[0]) - 1, 1)
+    pairs = list(combinations_with_replacement(range(3), 2))
     for k in range(0, len(pair), TOGETHER):
         some = slice(k, k + TOGETHER)
-        values, errors = _products(r, (G, N, Y), max(len(flat[0]) - 1, 1), i[some], j[some])
+        a, b = i[some], j[some]
+        rows = np.stack([a, a + m, b, b + m])
+        K, of_rows, of_whole = (gram[rows[:, None], rows] for gram in (G, N, Y))
+        value = np.stack([K[U_I, U_J], K[U_I, C_J], K[C_I, U_J]])
+        by_u, by_c = np.zeros((2, 2, 3, 4, len(a)))
+        by_u[0, 0, U_J] = by_u[0, 1, C_J] = by_c[0, 2, U_J] = 1.0
+        by_u[1, 0, U_I] = by_u[1, 2, C_I] = by_c[1, 1, U_I] = 1.0
+        error = delta(r, a, b, K, of_rows, of_whole, by_u, by_c)
+        # The product of two free rotations.
+        both = turns / (r.alpha[a] * r.alpha[b])
+        v = (1.0, -r.lam[b], -r.lam[a])
+        error += [both * v[x] * v[y] for x, y in pairs]
+        for at_c, zero in ((1, r.zero[b]), (2, r.zero[a])):
+            value[at_c, zero] = 0.0
+            for entry, two in enumerate(pairs):
+                if at_c in two:
+                    error[entry, zero] = float(two == (at_c, at_c))
         here = pair[some], reading[some]
-        T[here], C[here] = values.T, errors[FULL].T.reshape(-1, 3, 3)
+        T[here], C[here] = value.T, error[FULL].T.reshape(-1, 3, 3)
     return Statistics(first, second, T, C, exists, free)
-
-
-def _products(
-    r: Errors, grams: tuple[FloatArray, ...], free: int, i: IntArray, j: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """T, shape (3, k), and its covariance, shape (6, k), of readings i and j.
-
-    `grams` are inner products of all lines and then all c's, plain and in the metrics of the rows
-    and of the whitening; `free` is the number of directions that a line can turn to.
-    """
-    m = len(r.lam)
-    rows = np.stack([i, i + m, j, j + m])
-    K, R, Y = (G[rows[:, None], rows] for G in grams)
-    T = np.stack([K[U_I, U_J], K[U_I, C_J], K[C_I, U_J]])
-    a, b = np.zeros((2, 3, 4, len(i))), np.zeros((2, 3, 4, len(i)))
-    a[0, 0, U_J] = a[0, 1, C_J] = b[0, 2, U_J] = 1.0
-    a[1, 0, U_I] = a[1, 2, C_I] = b[1, 1, U_I] = 1.0
-    C = delta(r, i, j, K, R, Y, (a[0], a[1]), (b[0], b[1]))
-    # The product of two free rotations.
-    both = free / (r.alpha[i] * r.alpha[j])
-    v = (1.0, -r.lam[j], -r.lam[i])
-    pairs = list(combinations_with_replacement(range(3), 2))
-    C += [both * v[x] * v[y] for x, y in pairs]
-    for place, zero in ((1, r.zero[j]), (2, r.zero[i])):
-        T[place, zero] = 0.0
-        for entry, pair in enumerate(pairs):
-            if place in pair:
-                C[entry, zero] = float(pair == (place, place))
-    return T, C

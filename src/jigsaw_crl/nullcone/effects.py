@@ -85,8 +85,7 @@ class Revealed:
         r = Errors.of(targets, self.regime, self.reading.choice.reading[self.regime])
         # Lines were turned.
         r = replace(r, by_mean=self.sign * r.by_mean)
-        by = (f.by_u[:1], f.by_u[1:]), (f.by_c[:1], f.by_c[1:])
-        variance = delta(r, i, j, K, R, Y, *by, f.by_d)
+        variance = delta(r, i, j, K, R, Y, f.by_u[:, None], f.by_c[:, None], f.by_d)
         # Products of the errors of h_i with those of the line (or the shift) of j.
         own = 1.0 + np.maximum(r.lam[i], -0.9)
         of_i = own**2 / r.alpha[i] + own * (1.0 / r.n[i] + 1.0 / r.n_eff[i])

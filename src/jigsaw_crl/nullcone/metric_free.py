@@ -56,7 +56,14 @@ def read_metric_free(
     for table in ancestor:
         np.fill_diagonal(table, np.nan)
     settled = ~np.eye(len(value), dtype=bool)
-    shares = _shares(np.where(settled, value, np.nan), error)
+    # Of what changed in the equation of the column, the part that goes with the row. Where nothing
+    # changed beyond chance, what an ordinary intervention would have changed counts.
+    own = np.where(settled, value, np.nan)
+    whole = np.sqrt(np.maximum(np.nansum(own**2, axis=0) - np.sum(error**2, axis=0), 0.0))
+    seen = np.nanmax(np.abs(own) / error, axis=0) > CLEAR_ERRORS
+    ordinary = UNSEEN * float(np.quantile(whole[seen], 0.25)) if seen.any() else np.nan
+    whole = np.where(seen, np.fmax(whole, ordinary), ordinary)
+    shares = Sizes(np.abs(own) / whole, np.where(settled, error / whole, np.nan))
     if not hidden:
         district = np.where(settled, 0.0, np.nan)
         return BayesFactors(scales, ancestor, district, settled=settled), shares
@@ -67,18 +74,6 @@ def read_metric_free(
         ways = [either, either.T, either + either.T]
         district = np.logaddexp.reduce(ways, axis=0) - np.log(len(ways))
     return BayesFactors(scales, ancestor, district), shares
-
-
-def _shares(value: FloatArray, error: FloatArray) -> Sizes:
-    """Of what changed in the equation of the column, the part that goes with the row.
-
-    Where nothing changed beyond chance, what an ordinary intervention would have changed counts.
-    """
-    whole = np.sqrt(np.maximum(np.nansum(value**2, axis=0) - np.sum(error**2, axis=0), 0.0))
-    seen = np.nanmax(np.abs(value) / error, axis=0) > CLEAR_ERRORS
-    ordinary = UNSEEN * float(np.quantile(whole[seen], 0.25)) if seen.any() else np.nan
-    whole = np.where(seen, np.fmax(whole, ordinary), ordinary)
-    return Sizes(np.abs(value) / whole, np.where(np.isnan(value), np.nan, error / whole))
 
 
 def _products(changes: Changes) -> tuple[FloatArray, FloatArray]:

@@ -44,29 +44,16 @@ MOVED_CLEARLY, CHANCE, ASIDE = 6.0, 3.0, 0.3
 
 @dataclass(frozen=True, eq=False)
 class Nonlinear:
-    """What peeling says about a client of p labels.
+    """What peeling says about a client of p labels."""
 
-    Parameters
-    ----------
-    read : array of bool, shape (p,)
-        Labels that were read.
-    bends : array, shape (p,)
-        Tail probability of each regime's misfit to "one latent moved"; NaN if it was not tested.
-    unexplained : array, shape (p,)
-        Tail probability of what peeling leaves of it; NaN if the label was not peeled.
-    peeled : Peeled
-        Of the labels that were peeled, `which`.
-    which : array of int
-    functionals : array, shape (len(which), n_features)
-        Readers of the features.
-    """
-
-    read: BoolArray
+    read: BoolArray  # labels that were read, shape (p,)
+    # Tail probability of each regime's misfit to "one latent moved", NaN if it was not tested; and
+    # of what peeling leaves of it, NaN if the label was not peeled; shape (p,).
     bends: FloatArray
     unexplained: FloatArray
-    peeled: Peeled
+    peeled: Peeled  # of the labels that were peeled, `which`
     which: list[int]
-    functionals: FloatArray
+    functionals: FloatArray  # readers of the features, shape (len(which), n_features)
 
     def _spread(self, table: FloatArray) -> FloatArray:
         """A table of the peeled labels as one of all labels; NaN for labels that are not read."""

@@ -87,28 +87,21 @@ TIED = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Peeled:
-    """What peeling says about r labels.
+    """What peeling says about r labels."""
 
-    Parameters
-    ----------
-    log_factors : array, shape (n_scales, r, r)
-        `[s, a, d]`: "a is an ancestor of d with an effect of scale τ_s" against "not".
-    readers : array, shape (r, p)
-        Functionals that read the latents, with unit variance in the control.
-    fit : array, shape (r,)
-        Tail probability of each label's misfit at the stage at which it was removed.
-    value, error : array, shape (r, r)
-        `[a, d]`: what the intervention on a did to the mean of d, in standard deviations of d, and
-        its standard error; 0 and NaN where a was removed before d. The diagonal has the doses.
-    order : tuple of int
-        Labels from the sinks to the roots, in the order that fits best.
-    """
-
+    # `[s, a, d]`: "a is an ancestor of d with an effect of scale τ_s" against "not", shape
+    # (n_scales, r, r).
     log_factors: FloatArray
+    # Functionals that read the latents, with unit variance in the control, shape (r, p).
     readers: FloatArray
+    # Tail probability of each label's misfit at the stage at which it was removed, shape (r,).
     fit: FloatArray
+    # `[a, d]`: what the intervention on a did to the mean of d, in standard deviations of d, and
+    # its standard error; 0 and NaN where a was removed before d. The diagonal has the doses. Shape
+    # (r, r).
     value: FloatArray
     error: FloatArray
+    # Labels from the sinks to the roots, in the order that fits best.
     order: tuple[int, ...]
 
 
@@ -200,30 +193,21 @@ def _with_errors(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """A way of removing labels, as far as it has gone.
-
-    Parameters
-    ----------
-    order : tuple of int
-    cost, misfit : float
-        What stands against its removals, and what its misfits take from the log likelihood.
-    B : array, shape (copies, p, m)
-        Functionals that see none of the labels that were removed: orthonormal columns.
-    readers : array, shape (copies, r, p)
-    beyond, fit : array, shape (r,)
-        Misfits beyond chance, errors of the readers in units of their variance; and tails.
-    against : array, shape (n_scales, r, r)
-        `[s, a, d]`, where a was removed before d: what says, at that stage, that a moves d. A label
-        is removed as one that moves no other, so that it is zero at most.
-    """
+    """A way of removing labels, as far as it has gone."""
 
     order: tuple[int, ...]
+    # What stands against its removals, and what its misfits take from the log likelihood.
     cost: float
     misfit: float
+    # Functionals that see none of the labels that were removed: orthonormal columns, shape
+    # (copies, p, m).
     B: FloatArray
-    readers: FloatArray
+    readers: FloatArray  # shape (copies, r, p)
+    # Misfits beyond chance, errors of the readers in units of their variance, and tails; shape (r,)
     beyond: FloatArray
     fit: FloatArray
+    # `[s, a, d]`, where a was removed before d: what says, at that stage, that a moves d. A label
+    # is removed as one that moves no other, so that it is zero at most. Shape (n_scales, r, r).
     against: FloatArray
 
 
@@ -277,13 +261,20 @@ class _Client:
         # By what it grows in the copies, chance explains of a misfit: more than its degrees of
         # freedom, where directions that are known roughly were removed.
         chi = chi / np.maximum((copied[1:].mean(axis=0) - chi) / max(free, 1.0), 1.0)
-        p = _chance(chi, free)
+        # The tails of one latent may add to a misfit: their share, where they are wide, is about χ²
+        # with one degree of freedom times `TAILED`.
+        wide = chdtrc(1.0, np.maximum(chi - free + 1.0, 0.0) / TAILED) if free else 1.0
+        p = (1.0 - WIDE) * tail_of(chi, free) + WIDE * wide
         beyond = np.maximum(chi - chdtri(max(free, 1.0), GOOD), 0.0)
         t = d @ np.swapaxes(h, 1, 2)
         v = np.einsum("cjab,cia,cib->cji", D, h, h, optimize=True)
         x, C = _with_errors(np.stack([t, v]))
-        # What the regime of i leaves unexplained along u_j is an error of reader i as well.
-        along = _along(fitted, d[0], D[0], w_d, w_D)
+        # What the regime of i leaves unexplained along u_j is an error of reader i as well; it is
+        # about χ² with 2 degrees of freedom.
+        y = fitted[:, None] - (fitted @ fitted.T)[:, :, None] * fitted
+        size = np.maximum(np.einsum("jia,jia->ji", y, y), 1e-12)
+        along = w_d * np.einsum("jia,ia->ji", y, d[0]) ** 2 / size
+        along += 0.5 * w_D * np.einsum("jia,iab,jib->ji", y, D[0], y) ** 2 / size**2
         C *= (1.0 + np.maximum(beyond, along - 2.0))[..., None, None]
         dose = np.maximum(np.abs(np.diagonal(t[0])), 1.0 / np.sqrt(w_d))
         found = _doubted(_log_factors(x, C, dose, dose, self.scales), p)
@@ -309,18 +300,6 @@ class _Client:
         # Columns of Q beside the first are orthogonal to u.
         rest = B @ np.linalg.qr(at.u[:, k, :, None], mode="complete")[0][..., 1:]
         return _Path((*path.order, label), *total, rest, readers, beyond, fit, against)
-
-    def onward(self, path: _Path) -> list[_Path]:
-        """The path with one more label removed: the best one, and those that conflict with it."""
-        at = self.look(path)
-        # Of labels that stand out equally little, the one that others move most clearly: a cause
-        # whose effects cannot be read yet looks like a label that stands alone.
-        equal = at.cost <= at.cost.min() + CONFLICT
-        best = int(np.where(equal, at.moves.max(axis=0), -1.0).argmax())
-        conflict = np.maximum(at.moves[best], at.moves[:, best]) > CONFLICT
-        conflict[best] = True
-        tried = conflict & (at.cost < at.cost[best] + BEHIND)
-        return [self.removed(path, label) for label in at.left[tried].tolist()]
 
     def told(self, path: _Path) -> tuple[float, Peeled]:
         """The log weight of a whole path, and what its readers say."""
@@ -368,18 +347,29 @@ class _Client:
         """Orders with their log weights, best first."""
         paths = [self.start()]
         for _ in range(len(self.changes.d)):
-            found = [new for path in paths for new in self.onward(path)]
+            found = []
+            for so_far in paths:
+                at = self.look(so_far)
+                # Of labels that stand out equally little, the one that others move most clearly: a
+                # cause whose effects cannot be read yet looks like a label that stands alone.
+                equal = at.cost <= at.cost.min() + CONFLICT
+                best = int(np.where(equal, at.moves.max(axis=0), -1.0).argmax())
+                # It is removed, and in other paths those that conflict with it.
+                tried = np.maximum(at.moves[best], at.moves[:, best]) > CONFLICT
+                tried[best] = True
+                tried &= at.cost < at.cost[best] + BEHIND
+                found += [self.removed(so_far, label) for label in at.left[tried].tolist()]
             paths = sorted(found, key=lambda x: x.cost)[:ORDERS]
             paths = [x for x in paths if x.cost < paths[0].cost + BEHIND]
         every = {x.order: self.told(x) for x in paths}
         cost = {x.order: x.cost for x in paths}
-        tried: set[tuple[int, ...]] = set()
+        done: set[tuple[int, ...]] = set()
         # What the best order says clearly is put to the test.
-        while (best := max(every, key=lambda x: every[x][0])) not in tried:
-            tried.add(best)
+        while (top := max(every, key=lambda x: every[x][0])) not in done:
+            done.add(top)
             # Of its cost, the log weight has a share.
-            most = cost[best] + BEHIND / OF_MISFITS
-            for order in _turned(best, every[best][1].log_factors):
+            most = cost[top] + BEHIND / OF_MISFITS
+            for order in _turned(top, every[top][1].log_factors):
                 if order not in every and (path := self.follow(order, most)):
                     every[order], cost[order] = self.told(path), path.cost
         return sorted(every.values(), key=lambda x: -x[0])
@@ -399,30 +389,10 @@ def _turned(order: tuple[int, ...], factors: FloatArray) -> Iterator[tuple[int, 
         yield (*order[:start], *order[start + 1 : end], c, e, *order[end + 1 :])
 
 
-def _chance(chi: FloatArray, free: float) -> FloatArray:
-    """Tail probability of a misfit, if the tails of one latent may add to it.
-
-    Their share, where they are wide, is about χ² with one degree of freedom times `TAILED`.
-    """
-    along = chdtrc(1.0, np.maximum(chi - free + 1.0, 0.0) / TAILED)
-    return np.asarray((1.0 - WIDE) * tail_of(chi, free) + WIDE * (along if free else 1.0))
-
-
 def _doubted(factors: FloatArray, p: FloatArray) -> FloatArray:
     """The factors if a reader that fits with the tail probability p may be none."""
     good = p / (p + DOUBT)
     return np.asarray(np.logaddexp(np.log(good) + factors, np.log1p(-good)))
-
-
-def _along(
-    u: FloatArray, d: FloatArray, D: FloatArray, w_d: FloatArray, w_D: FloatArray
-) -> FloatArray:
-    """`[j, i]`: what the regime of i leaves unexplained along u_j; about χ² with 2 degrees."""
-    y = u[:, None] - (u @ u.T)[:, :, None] * u
-    size = np.maximum(np.einsum("jia,jia->ji", y, y), 1e-12)
-    of_mean = w_d * np.einsum("jia,ia->ji", y, d) ** 2 / size
-    of_cov = 0.5 * w_D * np.einsum("jia,iab,jib->ji", y, D, y) ** 2 / size**2
-    return np.asarray(of_mean + of_cov)
 
 
 def peel(changes: Changes, scales: tuple[float, ...]) -> Peeled:

@@ -21,7 +21,7 @@ from jigsaw_crl.evidence.priors import STRONG
 from jigsaw_crl.nullcone.choice import Choice, choose_readings
 from jigsaw_crl.nullcone.delta import statistics_of
 from jigsaw_crl.nullcone.exact import Rounding, exact_readings
-from jigsaw_crl.nullcone.judge import Judged, excess_spread, pool
+from jigsaw_crl.nullcone.judge import FITTED, WORST, Judged, pool, spread_edge
 from jigsaw_crl.nullcone.readings import READINGS, ZERO, Readings, decided
 from jigsaw_crl.nullcone.second_targets import Second, second_targets
 
@@ -47,7 +47,7 @@ class Sight:
     targets: Readings
     statistics: Statistics  # of all pairs of usable regimes of different labels
     second: Second
-    spread: float  # see `excess_spread`
+    spread: float  # how many times fewer rows count, because most regimes show more error
     rounding: Rounding | None  # of exact moments
 
     def lean(self) -> FloatArray:
@@ -78,8 +78,11 @@ class Sight:
 def see(given: White) -> Sight:
     """Run the inference of a client, whitened by its control, up to the statistics of each pair."""
     white, judged = pool(given)
-    spread = excess_spread(judged, white.dimension)
-    if spread > 1:
+    # How many times the error of independent rows most regimes show, if that is not chance.
+    misfit, spread = float(np.median(judged.misfit)), 1.0
+    # It is NaN, and no edge is known, in few dimensions.
+    if misfit < WORST and misfit > spread_edge(white.dimension, len(judged.misfit)):
+        spread = misfit / FITTED
         white, judged = pool(given.counting(spread))
     second = Second.none(white, judged.several)
     if white.exact:
@@ -187,7 +190,11 @@ def read(
             given = units[pairs], far[pairs], statistics.of(pairs)
             claimed[pairs] = densities(effects.of(pairs), table, *given)
         both = known[i] & known[j]
-        both_ways[both] = _smaller(effects.of(both))
+        error = np.sqrt(np.diagonal(effects.covariance[both], axis1=2, axis2=3))
+        z = np.abs(effects.values[both])
+        z = np.divide(z, error, out=np.zeros_like(error), where=error > 0)
+        told = effects.exists[both] & effects.free[both].all(axis=2)
+        both_ways[both] = np.where(told, np.minimum(z[:, :, 1], z[:, :, 2]), 0.0)
         edge = -float(ndtri(RARE_ALARM / (2 * max(int(both.sum()), 1))))
     # Where every latent shows its line, a shared cause is one of them, and not unseen.
     if dimension > len(np.unique(owner[targets.usable])) and not exact:
@@ -207,14 +214,6 @@ def read(
     chosen = READINGS * choice.reading[i] + choice.reading[j]
     claim = hard, both_ways[np.arange(len(i)), chosen], edge
     return Reading(*lines, hypotheses, soft, full, *claim, shares, statistics, density)
-
-
-def _smaller(effects: Statistics) -> FloatArray:
-    """The smaller one of the two effects of each pair, in standard errors, shape (k, s · s)."""
-    error = np.sqrt(np.diagonal(effects.covariance, axis1=2, axis2=3))
-    z = np.divide(np.abs(effects.values), error, out=np.zeros_like(error), where=error > 0)
-    told = effects.exists & effects.free.all(axis=2)
-    return np.asarray(np.where(told, np.minimum(z[:, :, 1], z[:, :, 2]), 0.0))
 
 
 def _shared_causes(targets: Readings, i: IntArray, j: IntArray) -> FloatArray:

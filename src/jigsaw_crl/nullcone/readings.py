@@ -140,7 +140,12 @@ def estimate(white: White) -> Readings:
     known = (best_alone > 3.0 * chance) & errors.known
     if not known.any():
         return joint
-    parts = np.outer(errors.together(known), spread / spread.mean()).ravel()
+    # Shifts have the error of the control's mean in common: the eigenvalues of the correlations of
+    # their errors are the variances of the independent parts, on average 1.
+    error = np.sqrt(errors.variance[known])
+    R = errors.shared[known][:, known] / (errors.n_control * error * error[:, None])
+    np.fill_diagonal(R, 1.0)
+    parts = np.outer(np.linalg.eigvalsh(R), spread / spread.mean()).ravel()
     most = max(MISFIT, mean_square_edge(parts, free / p, RARE_ALARM))
     mean = float(misfit[known].mean())
     if mean <= most:

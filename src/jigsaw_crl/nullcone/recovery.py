@@ -23,14 +23,13 @@ from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.hypotheses import HYPOTHESES
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, Fragment, Outcome, RankOne, Statements
 from jigsaw_crl.fragment.latents import Loadings
-from jigsaw_crl.nullcone.basis import constrained_functionals
 from jigsaw_crl.nullcone.district import Lines, certain
 from jigsaw_crl.nullcone.effects import Revealed, read_claimed, reveal
 from jigsaw_crl.nullcone.judge import spread_edge
 from jigsaw_crl.nullcone.metric_free import read_metric_free
 from jigsaw_crl.nullcone.nonlinear import Nonlinear, read_nonlinear
 from jigsaw_crl.nullcone.reading import Reading, Sight, see
-from jigsaw_crl.nullcone.structure import Structure, decide
+from jigsaw_crl.nullcone.structure import Structure, decide, functionals
 
 Confounding = Literal["allow", "none"]
 
@@ -256,12 +255,12 @@ class Recovery:
         }
         if not basis:
             return fields
-        functionals = constrained_functionals(reading, structure)
         # One row per label: of several strengths, the one whose line is known best.
         order = np.argsort(reading.targets.strength, kind="stable")
         best = np.zeros(len(self.labels), dtype=np.intp)
         best[reading.owner[order]] = order
-        rows = orthogonal_rows(functionals[best], structure.blocks, structure.above)
+        rows = functionals(reading, structure)[best]
+        rows = orthogonal_rows(rows, structure.blocks, structure.above)
         if self.nonlinear is not None:
             rows[self.nonlinear.which] = self.nonlinear.functionals
         elif reading.hard.any():

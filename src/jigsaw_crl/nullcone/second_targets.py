@@ -43,21 +43,12 @@ SAME = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Second:
-    """Second targets of a client's regimes.
+    """Second targets of a client's regimes."""
 
-    Parameters
-    ----------
-    line : array, shape (r, p)
-        Unit line of the second target; zeros where there is none or it is not known.
-    regime : array of int, shape (r,)
-        A regime of the label that it belongs to; −1 where there is none.
-    suspect : array of bool, shape (r,)
-        Regimes that seem to have several targets.
-    """
-
+    # Unit line of the second target; zeros where there is none or it is not known, shape (r, p).
     line: FloatArray
-    regime: IntArray
-    suspect: BoolArray
+    regime: IntArray  # a regime of the label that it belongs to, shape (r,); −1 where there is none
+    suspect: BoolArray  # regimes that seem to have several targets, shape (r,)
 
     @classmethod
     def none(cls, white: White, suspect: BoolArray) -> Second:
