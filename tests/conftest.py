@@ -87,6 +87,21 @@ def refused(tmp_path, capsys):
 
 
 @pytest.fixture
+def told(capsys):
+    """Run a command; what it prints, or what it complains about if it must fail with a code."""
+    from jigsaw_crl.cli.app import run
+
+    def say(*arguments, code=0):
+        capsys.readouterr()
+        found = run([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        assert found == code, f"exit {found}: {err}"
+        return err if code else out
+
+    return say
+
+
+@pytest.fixture
 def quick_page(monkeypatch):
     """Results are saved with an empty page, which takes most of the time."""
     page = '<meta name="generator" content="jigsaw-crl test"><p>'

@@ -1,25 +1,19 @@
 """A Dask cluster of processes of this machine: a scheduler and two workers."""
 
-import os
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
-import jigsaw_crl as jc
-
-PATIENCE = 600  # seconds after which a step is given up; a busy machine is slow to start processes
+from .processes import PATIENCE, environment
 
 
 def started(*arguments, folder):
-    """A process of the cluster; it finds this package where the tests do."""
-    own = Path(jc.__file__).parents[1]
-    paths = os.pathsep.join([str(own), *filter(None, [os.environ.get("PYTHONPATH")])])
+    """A process of the cluster."""
     return subprocess.Popen(
         [sys.executable, "-m", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
+        env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

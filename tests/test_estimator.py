@@ -6,6 +6,8 @@ import pytest
 
 import jigsaw_crl as jc
 
+from .study.tables import client_of
+
 
 # scikit-learn's checks fit noise, about which the estimator rightly warns. Its check of array-API
 # input skips itself, with a warning, unless SCIPY_ARRAY_API=1.
@@ -20,20 +22,18 @@ def test_scikit_learns_own_checks_pass(method):
 
 @pytest.fixture(scope="module")
 def rows():
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 5000, seed=1)
-    X = np.vstack([control, *regimes.values()])
-    return X, np.repeat(["control", *regimes], 5000)
+    return stacked(jc.simulate.setting("A", 0).sample(0, 5000, seed=1).regimes)
+
+
+def stacked(regimes):
+    """All rows, and the regime of each."""
+    return np.vstack([*regimes.values()]), np.repeat([*regimes], [*map(len, regimes.values())])
 
 
 def test_the_blocks_are_those_of_the_client(rows):
     X, y = rows
     model = jc.BlockRecovery(control="control").fit(X, y)
-    client = jc.Client.from_samples(
-        "client",
-        observational=X[y == "control"],
-        interventions={label: X[y == label] for label in np.unique(y) if label != "control"},
-    )
-    fragment = jc.recover_fragment(client)
+    fragment = jc.recover_fragment(client_of({label: X[y == label] for label in np.unique(y)}))
     assert model.blocks_ == fragment.blocks
     np.testing.assert_array_equal(model.transform(X), fragment.transform(X))
 
@@ -61,9 +61,8 @@ def test_regimes_may_be_numbers_with_the_smallest_as_control(rows):
 
 def test_a_control_that_is_no_regime_is_refused(rows):
     X, y = rows
-    codes = {"control": 1} | {v: i + 2 for i, v in enumerate(sorted(set(y) - {"control"}))}
     with pytest.raises(jc.InputError, match="no row is in the control regime 99"):
-        jc.BlockRecovery(control=99).fit(X, np.array([codes[v] for v in y]))
+        jc.BlockRecovery(control=99).fit(X, np.unique(y, return_inverse=True)[1])
     with pytest.raises(jc.InputError, match="no row is in the control regime 'vehicle'"):
         jc.BlockRecovery(control="vehicle").fit(X, y)
 
@@ -81,13 +80,12 @@ def test_hard_interventions_give_effects_and_latents_of_unit_variance():
     world = jc.simulate.random_world(
         4, 1, 1.0, 731_000, intervention=jc.simulate.Intervention("hard", shift=2.0)
     )
-    control, regimes = world.rows(0, 4_000)
-    X = np.vstack([control, *regimes.values()])
-    y = np.repeat(["control", *regimes], 4_000)
+    regimes = world.sample(0, 4_000).regimes
+    X, y = stacked(regimes)
     assert jc.BlockRecovery().fit(X, y).fragment_.hard is None
     model = jc.BlockRecovery(interventions="hard").fit(X, y)
-    assert set(model.fragment_.effects.effect) == set(regimes)
-    assert np.allclose(model.transform(control).std(axis=0), 1.0, atol=0.1)
+    assert {*model.fragment_.effects.effect, "control"} == set(regimes)
+    assert np.allclose(model.transform(regimes["control"]).std(axis=0), 1.0, atol=0.1)
     with pytest.raises(jc.InputError, match="'nowhere', which no client has"):
         jc.BlockRecovery(interventions={"nowhere": "hard"}).fit(X, y)
     with pytest.raises(jc.InputError, match="interventions belongs to the null-cone method"):

@@ -18,8 +18,8 @@ def objects():
     world = jc.simulate.setting("A", 0)
     sampled, exact = world.clients(n_samples=1_000, seed=1), world.clients()
     result, certain = jc.recover(sampled), jc.recover(exact)
-    X = np.vstack(list(_rows(world).values()))
-    y = np.repeat(list(_rows(world)), 500)
+    regimes = world.sample(0, 500).regimes
+    X, y = np.vstack(list(regimes.values())), np.repeat(list(regimes), 500)
     return {
         "Client": sampled[0],
         "Client, exact": exact[0],
@@ -46,11 +46,6 @@ def objects():
         "World": world,
         "Truth": world.truth(0),
     }
-
-
-def _rows(world):
-    control, regimes = world.rows(0, 500)
-    return {"control": control, **regimes}
 
 
 COPIES: dict[str, Callable[[Any], Any]] = {

@@ -96,13 +96,7 @@ def test_what_recovery_tells_is_a_finding_with_its_numbers(seen, note, severity,
 def test_where_rows_give_another_reason_a_regime_is_called_unclear(sign, reason):
     other = Finding(sign, "warning", "tails", "Look.", client="lab")
     told = [ReadingNote("pump", "several-targets", 12.0, 10.0)]
-    labels = PUMP | {"tank", "valve"}
-    kept, found = after_recovery(
-        "lab",
-        [other, finding("several-targets", 4.2, 1.0, client="lab", regime="pump")],
-        labels,
-        told,
-    )
+    kept, found = after_recovery("lab", [other, DOUBT], PUMP | {"tank", "valve"}, told)
     assert kept == other
     assert (found.check, found.severity, found.regime) == ("unclear-regime", "error", "pump")
     assert reason in found.message

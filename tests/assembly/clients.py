@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from jigsaw_crl import Fragment, PartialOrder
+from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.fragment.fragment import CANNOT_SAY, NO, YES, BayesFactors, Statements
 from jigsaw_crl.nullcone import Recovery
 from jigsaw_crl.truth.simulate import random_world
-
-Pair = tuple[str, str]
 
 
 def lab(name, labels, *, yes=(), no=(), one_of=()):
@@ -46,6 +45,12 @@ def weighs(name, labels, ancestor, district, *, rank_one=None, **factors):
         bayes=BayesFactors((0.5, 0.05)[: len(said)], said, np.array(district, float), **factors),
         rank_one=rank_one,
     )
+
+
+def with_totals(fragment, value, error=None):
+    """The fragment with other sizes of total effects, with their own errors if none are given."""
+    total = Sizes(value, fragment.hard.total.error if error is None else error)
+    return replace(fragment, hard=replace(fragment.hard, total=total))
 
 
 def perfect(world):

@@ -10,7 +10,8 @@ from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.assembly.effects import labels_not_hard, pool_effects, sites_apart
 from jigsaw_crl.truth.simulate import Intervention
 
-from .test_effects import told, used
+from .clients import with_totals
+from .test_effects import used
 
 SEEDS = (760_001, 760_002)
 
@@ -29,20 +30,17 @@ def studies():
 
 def lie(fragment, kind, rng):
     value, error = fragment.hard.total.value, fragment.hard.total.error
-    if kind == "permuted":
-        order = rng.permutation(len(value))
-        value, error = value[order][:, order], error[order][:, order]
-    elif kind == "inverted":
-        value = -value
-    elif kind == "inflated":
-        value = 3.0 * value
-    elif kind == "shifted":
-        value = value + rng.choice([-1.0, 1.0], value.shape)
-    elif kind == "sure":
-        value, error = value + 0.2 * rng.choice([-1.0, 1.0], value.shape), error / 100
-    else:
-        value = value + 4.0 * error
-    return told(fragment, value, error)
+    order, signs = rng.permutation(len(value)), rng.choice([-1.0, 1.0], value.shape)
+    grid = np.ix_(order, order)
+    lies = {
+        "permuted": (value[grid], error[grid]),
+        "inverted": (-value, error),
+        "inflated": (3.0 * value, error),
+        "shifted": (value + signs, error),
+        "sure": (value + 0.2 * signs, error / 100),
+        "nudged": (value + 4.0 * error, error),
+    }
+    return with_totals(fragment, *lies[kind])
 
 
 @pytest.mark.parametrize("seed", SEEDS)

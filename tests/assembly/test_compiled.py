@@ -1,14 +1,10 @@
 """Compiled functions without a cache on disk."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-import jigsaw_crl
 from jigsaw_crl.assembly.posterior.moves import compiled
+
+from ..processes import python
 
 
 @pytest.mark.slow
@@ -29,15 +25,7 @@ def test_small_studies_do_not_load_the_compiler(tmp_path):
         "    assert not end.code\n"
         "sys.exit('numba' in sys.modules)"
     )
-    run(code, tmp_path)
-
-
-def run(code, folder, **environment):
-    source = str(Path(jigsaw_crl.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, text=True, capture_output=True, check=False,
-        env={**os.environ, "PYTHONPATH": source, **environment}, timeout=600,
-    )  # fmt: skip
+    done = python("-c", code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

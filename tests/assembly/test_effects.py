@@ -11,8 +11,9 @@ from jigsaw_crl import assemble
 from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
 from jigsaw_crl.assembly.panel import Use, read_fragments
-from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.truth.simulate import Intervention
+
+from .clients import with_totals
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +57,6 @@ def test_every_direct_edge_that_is_stated_is_there(world, result):
     assert all(direct[labels.index(a), labels.index(d)] != 0 for a, d in stated)
 
 
-def told(fragment, value, error=None):
-    """The fragment with other sizes of total effects."""
-    total = Sizes(value, fragment.hard.total.error if error is None else error)
-    return replace(fragment, hard=replace(fragment.hard, total=total))
-
-
 def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named(world, result):
     fragments = list(result.fragments.values())
     straight = pool_effects(*used(fragments))
@@ -76,7 +71,7 @@ def test_signs_are_those_of_the_interventions_and_a_site_that_is_turned_is_named
     z = np.nan_to_num(np.abs(first.hard.total.value) / first.hard.total.error)
     j = int((np.where(z > 5, z, 0).sum(axis=0) + np.where(z > 5, z, 0).sum(axis=1)).argmax())
     sign = np.where(np.arange(len(z)) == j, -1.0, 1.0)
-    turned = told(first, first.hard.total.value * sign[:, None] * sign[None, :])
+    turned = with_totals(first, first.hard.total.value * sign[:, None] * sign[None, :])
     pooled = pool_effects(*used([turned, *fragments[1:]]))
     assert np.allclose(pooled.estimate, straight.estimate, equal_nan=True)
     (note,) = pooled.notes
@@ -119,20 +114,29 @@ def test_hard_interventions_that_shift_nothing_are_not_called_soft():
         result.predict_shift({result.order.labels[0]: 1.0})
 
 
-def _chain(*sites):
-    """pump → valve → tank beside a heater, of which each site has some labels."""
-    effects = np.zeros((4, 4))
-    effects[1, 0] = effects[2, 1] = 0.8
-    names, kind = ("pump", "valve", "tank", "heater"), Intervention("hard", shift=1.0)
+def recovered(names, edges, *sites, features=None, seed=3):
+    """A world of edges (cause, effect): weight, of whose labels each site has some; its result."""
+    effects = np.zeros((len(names),) * 2)
+    for (cause, effect), weight in edges.items():
+        effects[names.index(effect), names.index(cause)] = weight
     world = jc.simulate.world_from_graph(
-        effects, [list(own) for own in sites], None, 3, names=names, intervention=kind
+        effects, sites, features, seed, names=names, intervention=Intervention("hard", shift=1.0)
     )
-    return jc.recover(world.clients(n_samples=10_000), interventions="hard")
+    return world, jc.recover(world.clients(n_samples=10_000), interventions="hard")
 
 
-def test_a_push_changes_nothing_only_where_the_order_excludes_any_effect():
-    result = _chain(("pump", "valve"), ("valve", "tank"), ("tank", "heater"))
-    order = result.order
+PLANT = ("pump", "valve", "tank", "heater")
+
+
+@pytest.fixture(scope="module")
+def chain():
+    """pump → valve → tank beside a heater, of which each site has two labels."""
+    edges = {("pump", "valve"): 0.8, ("valve", "tank"): 0.8}
+    return recovered(PLANT, edges, PLANT[:2], PLANT[1:3], PLANT[2:])[1]
+
+
+def test_a_push_changes_nothing_only_where_the_order_excludes_any_effect(chain):
+    result, order = chain, chain.order
     assert order.verdict("pump", "tank") is jc.Verdict.ANCESTOR
     pushed = result.predict_shift({"tank": 1.0}).set_index("label")
     # The pump is an ancestor of the tank, so no effect of any size runs back.
@@ -153,25 +157,15 @@ def test_a_push_changes_nothing_only_where_the_order_excludes_any_effect():
     assert tuple(told.predict_shift({"z2": 1.0}).set_index("label").loc["z3"]) == (0, 0, 0)
 
 
-def test_a_direct_edge_beside_an_open_path_is_not_said_to_be_all_of_it():
-    result = _chain(("pump", "valve"), ("valve", "tank"), ("tank", "heater"))
-    told = str(result.order.explain("valve", "tank"))
+def test_a_direct_edge_beside_an_open_path_is_not_said_to_be_all_of_it(chain):
+    told = str(chain.order.explain("valve", "tank"))
     assert "there is a direct edge; a path through heater is not excluded" in told
     assert "all of it" not in told
 
 
 def test_a_path_through_a_label_that_a_site_lacks_is_not_direct():
-    effects = np.zeros((4, 4))
-    effects[1, 0], effects[2, 1] = 0.9, 0.8
-    world = jc.simulate.world_from_graph(
-        effects,
-        [["pump", "tank"], ["valve", "heater"]],
-        None,
-        3,
-        names=("pump", "valve", "tank", "heater"),
-        intervention=Intervention("hard", shift=1.0),
-    )
-    result = jc.recover(world.clients(n_samples=10_000), interventions="hard")
+    edges = {("pump", "valve"): 0.9, ("valve", "tank"): 0.8}
+    _, result = recovered(PLANT, edges, ["pump", "tank"], ["valve", "heater"])
     assert str(result.order.verdict("pump", "tank")) == "ancestor"
     edge = result.graph["pump"]["tank"]
     assert edge["verdict"] == "undetermined"
@@ -184,17 +178,8 @@ def test_a_path_through_a_label_that_a_site_lacks_is_not_direct():
 def test_the_error_of_a_direct_effect_covers_what_may_pass_through_others():
     # a → b → c and a → c; no site has both b and c. That a acts directly on c is sure, by how much
     # is not: a part of the total effect, -0.77, may pass through b.
-    edges = np.zeros((4, 4))
-    edges[1, 0], edges[2, 0], edges[2, 1], edges[3, 0] = 0.9, -0.8, -0.8, 0.5
-    world = jc.simulate.world_from_graph(
-        edges,
-        [["a", "b", "d"], ["a", "c", "d"]],
-        [7, 7],
-        1,
-        intervention=Intervention("hard", shift=1.0),
-        names=list("abcd"),
-    )
-    result = jc.recover(world.clients(10_000), interventions="hard")
+    edges = {("a", "b"): 0.9, ("a", "c"): -0.8, ("b", "c"): -0.8, ("a", "d"): 0.5}
+    world, result = recovered("abcd", edges, "abd", "acd", features=[7, 7], seed=1)
     edge, effects = result.graph.edges["a", "c"], world.effects(tuple("abcd"))
     assert edge["through"] == "b"
     assert abs(edge["weight"] - effects.direct[0, 2]) < 4 * edge["standard_error"]
@@ -256,6 +241,6 @@ def test_one_site_cannot_make_labels_look_as_if_they_were_not_hard(wide):
             value[a, d] += 2.0
             lies += 1
     assert lies > 5
-    lied = assemble([told(f, value) if f is wide[k] else f for f in wide])
+    lied = assemble([with_totals(f, value) if f is wide[k] else f for f in wide])
     assert not lied.use.soft
     assert lied.effects.known.sum() == honest.effects.known.sum()

@@ -13,7 +13,6 @@ from jigsaw_crl.assembly.panel import read_fragments
 from jigsaw_crl.assembly.posterior.model import cover_shares
 from jigsaw_crl.assembly.suspicions import find_copies
 from jigsaw_crl.assembly.verdict import LEAST_AGAINST, LEAST_FOR, NO, OPEN, YES, Why, implied
-from jigsaw_crl.cli.app import run
 from jigsaw_crl.evidence.factors import BayesFactors
 from jigsaw_crl.evidence.priors import MODEL_ERROR
 
@@ -351,7 +350,7 @@ def test_clients_that_differ_or_say_the_same_few_things_are_no_copies(fragments)
     assert find_copies(read_fragments(flat)) == ()
 
 
-def test_a_verdict_that_others_would_decide_the_other_way_is_contested(tmp_path, capsys):
+def test_a_verdict_that_others_would_decide_the_other_way_is_contested(tmp_path, told):
     labs = [
         weighs(f"lab-{k}", "xy", [[[0, odds], [-9, 0]]], [[0, -30], [-30, 0]])
         for k, odds in enumerate((9.0, -3.2))
@@ -360,14 +359,11 @@ def test_a_verdict_that_others_would_decide_the_other_way_is_contested(tmp_path,
     assert agreed.verdict("x", "y") is contested.verdict("x", "y") is jc.Verdict.ANCESTOR
     assert agreed.contested == frozenset()
     assert contested.contested == {("x", "y")}
-    jc.Result({f.client: f for f in labs}, contested).save(tmp_path / "result")
-    capsys.readouterr()
-    assert run(["explain", str(tmp_path / "result"), "x", "y"]) == 0
-    shown = capsys.readouterr().out
+    saved = jc.Result({f.client: f for f in labs}, contested).save(tmp_path / "result")
+    shown = told("explain", saved, "x", "y")
     assert "It is contested: without the others, lab-1 would decide the opposite" in shown
     assert "rests on lab-0: without it" in shown
-    assert run(["explain", str(tmp_path / "result"), "x", "y", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = json.loads(told("explain", saved, "x", "y", "--json"))
     assert (said["contested"], said["rests_on"]) == (["lab-1"], "lab-0")
 
 

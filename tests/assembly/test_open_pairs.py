@@ -68,26 +68,23 @@ def test_a_verdict_needs_evidence_that_points_the_same_way(probability, evidence
     assert (decided.verdicts[0, 1], decided.why[0, 1]) == (verdict, why)
 
 
-def test_a_pair_that_one_client_clearly_opposes_stays_open_unless_others_imply_it():
-    P, E = np.zeros((3, 3)), np.zeros((3, 3))
-    P[0, 1] = P[1, 2] = P[0, 2] = 0.99
-    E[0, 1] = E[1, 2] = E[0, 2] = 5.0
-    against = np.zeros((3, 3), dtype=bool)
-    against[0, 1] = True
+@pytest.mark.parametrize(
+    ("own", "opposed", "verdict", "why"),
+    [
+        (0.0, None, YES, Why.IMPLIED),  # no evidence of its own
+        (5.0, (0, 2), YES, Why.IMPLIED),  # one client clearly opposes what the others imply
+        (5.0, (0, 1), OPEN, Why.OPPOSED),  # or what nothing else implies
+    ],
+)
+def test_what_decided_pairs_imply_is_decided_and_what_a_client_opposes_is_not(
+    own, opposed, verdict, why
+):
+    """Pump is an ancestor of valve, and valve of tank: so pump is one of tank."""
+    P, E = (x * np.triu(np.ones((3, 3)), 1) for x in (0.99, 6.0))
+    E[0, 2], against, pair = own, np.zeros((3, 3), dtype=bool), opposed or (0, 2)
+    against[pair] = opposed is not None
     decided = decide(P, E, opposed=against)
-    assert (decided.verdicts[0, 1], decided.why[0, 1]) == (OPEN, Why.OPPOSED)
-    against = np.zeros((3, 3), dtype=bool)
-    against[0, 2] = True
-    assert decide(P, E, opposed=against).verdicts[0, 2] == YES
-
-
-def test_what_decided_pairs_imply_needs_no_evidence_of_its_own():
-    P, E = np.zeros((3, 3)), np.zeros((3, 3))
-    P[0, 1] = P[1, 2] = P[0, 2] = 0.99
-    E[0, 1] = E[1, 2] = 6.0
-    decided = decide(P, E)
-    assert decided.verdicts[0, 2] == YES
-    assert decided.why[0, 2] == Why.IMPLIED
+    assert (decided.verdicts[pair], decided.why[pair]) == (verdict, why)
     assert (decided.verdicts.T[decided.verdicts == YES] == NO).all()
 
 

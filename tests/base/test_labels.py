@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import jigsaw_crl as jc
 from jigsaw_crl.base.labels import label_fault, label_key, normal_label, safe_text
+
+from ..study.tables import client_of
 
 
 @pytest.mark.parametrize(
@@ -77,14 +78,11 @@ def test_printed_text_holds_no_command_for_a_terminal_and_json_keeps_its_meaning
     assert json.loads(safe_text(json.dumps(text, ensure_ascii=False))) == text
 
 
-def _client(*labels, name="lab-1"):
-    rng = np.random.default_rng(0)
-    rows = {label: rng.normal(size=(40, 3)) for label in labels}
-    return jc.Client.from_samples(name, observational=rng.normal(size=(40, 3)), interventions=rows)
-
-
 def test_a_client_brings_its_labels_and_its_name_into_normal_form():
-    client = _client(" 5 \N{MICRO SIGN}M", "Gro\u0308ße", name="Lab\N{NO-BREAK SPACE}1 ")
+    rng = np.random.default_rng(0)
+    labels = ("control", " 5 \N{MICRO SIGN}M", "Gro\u0308ße")
+    rows = {label: rng.normal(size=(40, 3)) for label in labels}
+    client = client_of(rows, "Lab\N{NO-BREAK SPACE}1 ")
     assert client.labels == ("5 \N{GREEK SMALL LETTER MU}M", "Größe")
     assert client.name == "Lab 1"
 

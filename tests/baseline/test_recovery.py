@@ -117,9 +117,15 @@ def test_when_the_budget_runs_out_the_fragment_says_so_and_keeps_what_was_found(
 
 
 # -- options --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("tau", [0.0, 1.0, -0.1, float("nan"), float("inf"), "0.05", True])
+@pytest.mark.parametrize(
+    ("option", "values", "says"),
+    [
+        ("tau", [0.0, 1.0, -0.1, float("nan"), float("inf"), "0.05", True], "between 0 and 1"),
+        ("budget", [0, -5, 1.5, True, None, "many"], "at least 1"),
+    ],
+)
 @pytest.mark.parametrize("n", [None, 1000])
-def test_a_threshold_outside_zero_to_one_is_refused(tau, n):
-    client = sampled_client(5, n)
-    with pytest.raises(jc.InputError, match=r"client 'client-1': tau is .* between 0 and 1"):
-        baseline.recover_fragment(client, tau=tau)
+def test_a_threshold_or_a_budget_that_is_none_is_refused(option, values, says, n):
+    for value in values:
+        with pytest.raises(jc.InputError, match=f"client 'client-1': {option} is .* {says}"):
+            baseline.recover_fragment(sampled_client(5, n), **{option: value})

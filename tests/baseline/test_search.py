@@ -77,10 +77,3 @@ def test_of_two_sets_that_differ_below_the_root_of_rounding_the_tight_one_is_tak
     for changes in ([tight, nearly], [nearly, tight]):
         (found,) = best_set_of_size(changes, 1, 1e-12, BranchAndBound(10).spend)
         assert changes[found] is tight
-
-
-# -- the budget -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("budget", [0, -5, 1.5, True, None, "many"])
-def test_a_budget_that_is_no_positive_whole_number_is_refused(budget):
-    with pytest.raises(jc.InputError, match=r"client 'client-1': budget is .* at least 1"):
-        baseline.recover_fragment(sampled_client(5, 1000), budget=budget)

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -11,12 +9,12 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
+from jigsaw_crl.base.terminal import Table, counted, working
 from jigsaw_crl.cli import app as cli
 from jigsaw_crl.cli.output import emit
 from jigsaw_crl.report.lines import findings_table
 
-# Seconds after which a command hangs; nothing waits that long, however busy the machine.
-HANG = 300
+from ..processes import MAIN, python
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +32,19 @@ def folder(study, tmp_path_factory):
     return out
 
 
-def _json(arguments, capsys):
-    capsys.readouterr()
-    assert cli.run([str(a) for a in arguments]) == 0
-    out = capsys.readouterr().out
-    assert len(out.splitlines()) == 1
-    return json.loads(out)
+@pytest.fixture
+def document(told):
+    """Run a command with --json; what it prints in one line."""
+
+    def say(*arguments):
+        (line,) = told(*arguments, "--json").splitlines()
+        return json.loads(line)
+
+    return say
 
 
 def test_an_error_from_the_installed_command_is_one_line_and_exit_2(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", "from jigsaw_crl.cli import main; main()", "check", "nowhere"],
-        capture_output=True, text=True, timeout=HANG, cwd=tmp_path,
-    )  # fmt: skip
+    done = python("-c", MAIN, "check", "nowhere", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == "jigsaw: file 'nowhere': there is no such file. Check the path.\n"
@@ -70,27 +68,23 @@ def test_a_defect_is_not_hidden(monkeypatch, study):
         cli.run(["check", str(study)])
 
 
-def test_recover_names_the_open_pairs_of_the_best_guess(tmp_path, capsys):
+def test_recover_names_the_open_pairs_of_the_best_guess(tmp_path, told, document):
     study = tmp_path / "study"
-    world = ["--setting", "A", "--samples", "300", "--seed", "2"]
-    assert cli.run(["simulate", *world, "--out", str(study)]) == 0
-    capsys.readouterr()
-    assert cli.run(["recover", str(study)]) == 0
-    out = capsys.readouterr().out
+    told("simulate", "--setting=A", "--samples=300", "--seed=2", "--out", study)
+    out = told("recover", study)
     order = jc.recover(jc.read_study(study)).order
     guessed = order.best_guess().pairs() - order.pairs()
     (line,) = [x for x in out.splitlines() if "best guess" in x]
     for a, d in guessed:
         assert f"{a} → {d} ({order.probability(a, d):.3f})" in line
     assert len(guessed) == line.count("→")
-    document = _json(["recover", study, "--json"], capsys)
-    assert {tuple(pair) for pair in document["best_guess"]} == order.best_guess().pairs()
-    assert {tuple(pair) for pair in document["pairs"]} == order.pairs()
+    said = document("recover", study)
+    assert {tuple(pair) for pair in said["best_guess"]} == order.best_guess().pairs()
+    assert {tuple(pair) for pair in said["pairs"]} == order.pairs()
 
 
-def test_the_same_seed_gives_the_same_answer_whatever_the_jobs(study, capsys):
-    one = _json(["recover", study, "--json", "--jobs", "1"], capsys)
-    two = _json(["recover", study, "--json", "--jobs", "2"], capsys)
+def test_the_same_seed_gives_the_same_answer_whatever_the_jobs(study, document):
+    one, two = (document("recover", study, "--jobs", jobs) for jobs in (1, 2))
     assert one == two
     assert set(one) == {
         "order", "pairs", "best_guess", "hasse", "clients", "left_out", "lost_labels",
@@ -99,24 +93,22 @@ def test_the_same_seed_gives_the_same_answer_whatever_the_jobs(study, capsys):
     assert all(c["outcome"] == "ok" for c in one["clients"].values())
 
 
-def test_a_result_is_not_written_among_the_files_of_its_study(study, capsys):
-    assert cli.run(["recover", str(study), "--out", str(study)]) == 2
-    assert "--out" in capsys.readouterr().err
+def test_a_result_is_not_written_among_the_files_of_its_study(study, told):
+    assert "--out" in told("recover", study, "--out", study, code=2)
     assert not (study / "result.json").exists()
 
 
-def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_path, capsys):
+def test_the_paper_s_method_states_pairs_and_gives_no_probability(study, tmp_path, told, document):
     out = tmp_path / "out"
-    assert cli.run(["recover", str(study), "--method", "paper", "--out", str(out)]) == 0
-    told = capsys.readouterr().out
-    assert "probab" not in told
+    said = told("recover", study, "--method", "paper", "--out", out)
+    assert "probab" not in said
     order = jc.load_result(out).order
     assert order.pairs()
     for a, d in order.hasse().edges:
-        assert f"{a}\t{d}\n" in told
+        assert f"{a}\t{d}\n" in said
     a, d = min(order.pairs())
     assert "probab" not in str(order.explain(a, d))
-    assert _json(["explain", out, a, d, "--json"], capsys)["probability"] is None
+    assert document("explain", out, a, d)["probability"] is None
 
 
 def test_a_client_larger_than_the_order_is_cut_with_a_word(folder, capsys):
@@ -127,46 +119,38 @@ def test_a_client_larger_than_the_order_is_cut_with_a_word(folder, capsys):
     assert err == f"--size 99: the order has {everything} labels, so at most that\n"
 
 
-def test_design_says_when_there_is_nothing_left_to_settle(tmp_path, capsys):
+def test_design_says_when_there_is_nothing_left_to_settle(tmp_path, told):
     result = jc.recover(jc.simulate.setting("A", 0).clients())
     assert not result.order.undetermined()
     result.save(tmp_path / "out")
-    assert cli.run(["design", str(tmp_path / "out"), "--size", "3"]) == 0
-    assert capsys.readouterr().out == "Nothing is undetermined: no further client is needed.\n"
+    said = told("design", tmp_path / "out", "--size", "3")
+    assert said == "Nothing is undetermined: no further client is needed.\n"
 
 
-def test_design_takes_what_cannot_be_had_and_what_it_costs(tmp_path, capsys):
+def test_design_takes_what_cannot_be_had_and_what_it_costs(tmp_path, told, document):
     world = jc.simulate.setting("A", 0)
     result = jc.recover([world.client(0), world.client(4)])
     result.save(tmp_path / "out")
-    asked = ["design", str(tmp_path / "out"), "--cannot", "z1", "--cost", "z2=5"]
-    assert cli.run([*asked, "--json"]) == 0
+    asked = ["design", tmp_path / "out", "--cannot", "z1", "--cost", "z2=5"]
     found = jc.next_client(result.order, cost={"z2": 5.0}, cannot=["z1"])
-    assert json.loads(capsys.readouterr().out)["labels"] == list(found.labels)
+    assert document(*asked)["labels"] == list(found.labels)
     assert "z1" not in found.labels
-    assert cli.run(asked) == 0
-    assert "per unit of cost" in capsys.readouterr().out
+    assert "per unit of cost" in told(*asked)
 
 
 def test_a_terminal_shows_how_far_a_loop_is_and_the_time_that_remains(capsys, monkeypatch):
-    from jigsaw_crl.base.terminal import counted, working
-
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with working("assembling"):
         for step in counted(range(30), 30):
             time.sleep(0.02 if step else 0.2)
-    told = capsys.readouterr().err
-    assert "assembling" in told
-    assert "30/30" in told
+    said = capsys.readouterr().err
+    assert "assembling" in said
     # The time that has passed, and the time that remains.
-    assert len(re.findall(r"0:00:\d\d", told.rpartition("30/30")[2])) == 2
+    assert len(re.findall(r"0:00:\d\d", said.partition("30/30")[2])) == 2
 
 
 def test_labels_with_markup_are_printed_as_they_are(capsys, monkeypatch):
-    from jigsaw_crl.base.terminal import Table
-    from jigsaw_crl.cli.output import emit
-
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     emit(False, {}, Table("t", ["label"], [("[red]x[/red]",)]))
     assert "[red]x[/red]" in capsys.readouterr().out
@@ -195,10 +179,9 @@ def test_a_page_that_is_written_again_says_the_same_but_for_the_sensors(study, f
     assert sensors.sub("", after).split() == sensors.sub("", before).split()
 
 
-def test_simulate_counts_the_labels_that_clients_have(tmp_path, capsys):
+def test_simulate_counts_the_labels_that_clients_have(tmp_path, told):
     world = ["--latent=6", "--clients=4", "--coverage=0.6", "--samples=50", "--seed=1"]
-    assert cli.run(["simulate", *world, "--out", str(tmp_path / "study")]) == 0
-    said = capsys.readouterr().out
+    said = told("simulate", *world, "--out", tmp_path / "study")
     labels = {x for client in jc.read_study(tmp_path / "study") for x in client.labels}
     assert len(labels) == 5
     assert "4 clients, 5 labels written to" in said

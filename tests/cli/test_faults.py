@@ -90,8 +90,7 @@ def lab(tmp_path_factory):
     world = jc.simulate.setting("A", 0)
     (folder / "tables").mkdir()
     for seed, name in enumerate(("tables/lab.csv", "more.csv")):
-        control, regimes = world.rows(0, 300, seed=seed)
-        write_table({"control": control, **regimes}, folder / name, "csv")
+        write_table(world.sample(0, 300, seed=seed).regimes, folder / name, "csv")
     client = jc.read_client(folder / "tables" / "lab.csv")
     jc.study.write_moments(client, folder / "lab.npz")
     generate_key("lab", folder / "own.key")

@@ -8,8 +8,7 @@ import time
 import psutil
 import pytest
 
-# Seconds after which a step is given up. Each takes far less, even on a busy machine.
-HANG = 120
+from ..processes import MAIN, PATIENCE, python
 
 # Python raises the interrupt when the module that it is about to load is looked for.
 INTERRUPTED_IMPORT = """
@@ -27,38 +26,31 @@ main()
 
 
 def test_an_interrupt_while_the_program_loads_is_quiet():
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT],
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = python("-c", INTERRUPTED_IMPORT)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_worker_processes_end_with_the_command(end, tmp_path):
-    code = "from jigsaw_crl.cli import main; main()"
     words = ["reproduce", "tables", "--only", "p40-K15-q0.6", "--workers", "2"]
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *words, "--out", str(tmp_path)], stderr=subprocess.PIPE
+        [sys.executable, "-c", MAIN, *words, "--out", str(tmp_path)], stderr=subprocess.PIPE
     )
     try:
         family = []
-        until = time.monotonic() + HANG
+        until = time.monotonic() + PATIENCE
         while len(family) < 2 and time.monotonic() < until:
             time.sleep(0.1)
             family = psutil.Process(process.pid).children(recursive=True)
         assert len(family) >= 2
         time.sleep(1)  # the workers have tasks by then
         process.send_signal(end)
-        _, said = process.communicate(timeout=HANG)
+        _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
         assert b"Traceback" not in said
         assert said.splitlines()[-1] == b"interrupted"
-        _, alive = psutil.wait_procs(family, timeout=HANG)
+        _, alive = psutil.wait_procs(family, timeout=PATIENCE)
         assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
     finally:
         process.kill()

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,13 +18,15 @@ from jigsaw_crl.federated.keys import generate_key
 from jigsaw_crl.federated.ledger import Ledger
 from jigsaw_crl.federated.signing import Received
 
+from ..processes import MAIN, python
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A folder with a table, its moments, a fragment, a result and a key."""
     folder = tmp_path_factory.mktemp("lab")
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 2_000)
-    write_table({"control": control, **regimes}, folder / "lab.parquet", "parquet")
+    regimes = jc.simulate.setting("A", 0).sample(0, 2_000).regimes
+    write_table(regimes, folder / "lab.parquet", "parquet")
     client = jc.read_client(folder / "lab.parquet")
     jc.study.write_moments(client, folder / "lab.moments.npz")
     fragment = jc.recover_fragment(client)
@@ -109,13 +109,8 @@ def test_fragments_that_another_run_adds_to_a_result_meanwhile_are_not_lost(lab,
 
     def slow(*given, **options):
         # Another run of the same command, in another process, while this one computes.
-        words = ["assemble", str(lab / "lab.fragment.json"), "--into", str(lab / "result")]
-        code = "import sys; from jigsaw_crl.cli.app import run; sys.exit(run(sys.argv[1:]))"
-        more.append(
-            subprocess.run(
-                [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
-            )
-        )
+        words = ["assemble", lab / "lab.fragment.json", "--into", lab / "result"]
+        more.append(python("-c", MAIN, *words))
         return first(*given, **options)
 
     monkeypatch.setattr(adding, "changed", slow)

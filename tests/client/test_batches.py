@@ -83,9 +83,8 @@ def test_without_a_regime_in_two_batches_only_means_of_the_controls_batch_are_kn
     assert errors.precision.tolist() == [100.0, 0.0]
 
 
-def rows_of(seed=0):
-    control, regimes = jc.simulate.setting("A", seed).rows(0, 600)
-    return {"control": control, **regimes}
+def rows_of():
+    return jc.simulate.setting("A", 0).sample(0, 600).regimes
 
 
 def test_rows_know_their_batches_by_name_or_number_one_by_one_or_together():

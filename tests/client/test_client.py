@@ -104,74 +104,66 @@ holes[3, 1] = np.nan
 endless = X1.copy()
 endless[0, 0] = np.inf
 crooked = C1.copy()
-crooked[0, 1] += 1
-indefinite = C1 - 10 * np.eye(4)
+crooked[0, 1] += 1e-3 * C1.max()
+indefinite = C1 - (np.linalg.eigvalsh(C1)[0] + 1e-3 * C1.max()) * np.eye(4)
 hollow = C1.copy()
 hollow[0, 0] = np.nan
 thin = np.outer(np.ones(4), np.ones(4))
 one_huge_row = np.vstack([X0, 1e9 * np.arange(1, 5)])
 
-BAD_DATA = [
-    # what is passed, the regime at fault, what the message says
-    (lambda: from_samples(interventions={"valve": X1, "pump": X2[:, :3]}), "pump", "3 features"),
-    (lambda: from_samples(interventions={"valve": X1[0], "pump": X2}), "valve", "shape"),
-    (lambda: from_samples(interventions={"valve": X1[:0], "pump": X2}), "valve", "shape"),
-    (lambda: from_samples(interventions={"valve": holes, "pump": X2}), "valve", "missing"),
-    (lambda: from_samples(interventions={"valve": endless, "pump": X2}), "valve", "infinite"),
-    (lambda: from_samples(observational=holes), "control", "1 of 240 values"),
-    (lambda: from_samples(interventions={"valve": [["a"] * 4] * 9}), "valve", "not numbers"),
-    (lambda: from_samples(interventions={"valve": [[[1, 2], [3]]]}), "valve", "not numbers"),
-    (lambda: from_samples(interventions={"valve": X1[:1], "pump": X2}), "valve", "too few"),
-    (lambda: from_samples(observational=X0[:2]), "control", "2 control rows are too few for 2 lat"),
-    (lambda: from_samples(observational=np.ones((60, 4))), "control", "span 0 dimensions"),
-    (lambda: from_samples(observational=one_huge_row), "control", "--trim 0.05"),
-    (lambda: from_covariances(interventions={"valve": crooked}), "valve", "not symmetric"),
-    (lambda: from_covariances(interventions={"valve": indefinite}), "valve", "indefinite"),
-    (lambda: from_covariances(interventions={"valve": hollow}), "valve", "missing or infinite"),
-    (lambda: from_covariances(interventions={"valve": C1[:3]}), "valve", "square"),
-    (lambda: from_covariances(observational=thin, n_latent=2), "control", "span 1 dimension,"),
-    (lambda: from_covariances(n_samples={"control": 60, "valve": 9}), "pump", "no entry"),
-    (
-        lambda: from_covariances(n_samples={"control": 60, "valve": [9, 9], "pump": 9}),
-        "valve",
-        "2 entries for 1",
-    ),
-    (
-        lambda: from_covariances(n_samples={"control": 60, "valve": None, "pump": 60}),
-        "valve",
-        "whole number",
-    ),
-    (lambda: from_precisions(observational=thin), "control", "span 1 dimension,"),
-    (lambda: from_covariances(means={"pump": [1, 2, 3]}), "pump", "3 entries for 4 features"),
-    (lambda: from_covariances(means={"pump": ["a"] * 4}), "pump", "not a row of finite numbers"),
-    (
-        lambda: from_covariances(interventions={"valve": [C1, C2]}, means={"valve": [X1[0]]}),
-        "valve",
-        "means lists 1 entry for 2 matrices",
-    ),
-    (
-        lambda: from_moments(control=Moments(None, np.zeros(4), C0)),
-        "valve",
-        "exact and estimated",
-    ),
-    (
-        lambda: from_moments(interventions={"valve": Moments(9, np.zeros(4), hollow)}),
-        "valve",
-        "missing or infinite",
-    ),
-    (
-        lambda: from_moments(interventions={"valve": Moments(9, np.zeros(4), np.eye(3))}),
-        "valve",
-        "4 entries for 3 features",
-    ),
-    (lambda: from_moments(interventions={"valve": []}), "valve", "no moments"),
-]
+TWICE, ONCE = {"valve": [C1, C2]}, {"valve": [X1[0]]}
 
 
-@pytest.mark.parametrize(("build", "regime", "says"), BAD_DATA)
-def test_bad_data_is_refused_with_its_client_regime_and_remedy(build, regime, says):
+def moments(n, covariance):
+    return Moments(n, np.zeros(4), covariance)
+
+
+BAD_DATA = {
+    # The constructor, what it is passed, the regime at fault, and what the message says.
+    from_samples: [
+        ({"interventions": {"valve": X1, "pump": X2[:, :3]}}, "pump", "3 features"),
+        ({"interventions": {"valve": X1[0], "pump": X2}}, "valve", "shape"),
+        ({"interventions": {"valve": X1[:0], "pump": X2}}, "valve", "shape"),
+        ({"interventions": {"valve": holes, "pump": X2}}, "valve", "missing"),
+        ({"interventions": {"valve": endless, "pump": X2}}, "valve", "infinite"),
+        ({"observational": holes}, "control", "1 of 240 values"),
+        ({"interventions": {"valve": [["a"] * 4] * 9}}, "valve", "not numbers"),
+        ({"interventions": {"valve": [[[1, 2], [3]]]}}, "valve", "not numbers"),
+        ({"interventions": {"valve": X1[:1], "pump": X2}}, "valve", "too few"),
+        ({"observational": X0[:2]}, "control", "2 control rows are too few for 2 lat"),
+        ({"observational": np.ones((60, 4))}, "control", "span 0 dimensions"),
+        ({"observational": one_huge_row}, "control", "--trim 0.05"),
+    ],
+    from_covariances: [
+        ({"interventions": {"valve": crooked}}, "valve", "not symmetric"),
+        ({"interventions": {"valve": indefinite}}, "valve", "indefinite"),
+        ({"interventions": {"valve": hollow}}, "valve", "missing or infinite"),
+        ({"interventions": {"valve": C1[:3]}}, "valve", "square"),
+        ({"observational": thin, "n_latent": 2}, "control", "span 1 dimension,"),
+        ({"n_samples": {"control": 60, "valve": 9}}, "pump", "no entry"),
+        ({"n_samples": {"control": 60, "valve": [9, 9], "pump": 9}}, "valve", "2 entries for 1"),
+        ({"n_samples": {"control": 60, "valve": None, "pump": 60}}, "valve", "whole number"),
+        ({"means": {"pump": [1, 2, 3]}}, "pump", "3 entries for 4 features"),
+        ({"means": {"pump": ["a"] * 4}}, "pump", "not a row of finite numbers"),
+        ({"interventions": TWICE, "means": ONCE}, "valve", "means lists 1 entry for 2 matrices"),
+    ],
+    from_precisions: [({"observational": thin}, "control", "span 1 dimension,")],
+    from_moments: [
+        ({"control": moments(None, C0)}, "valve", "exact and estimated"),
+        ({"interventions": {"valve": moments(9, hollow)}}, "valve", "missing or infinite"),
+        ({"interventions": {"valve": moments(9, np.eye(3))}}, "valve", "4 entries for 3 features"),
+        ({"interventions": {"valve": []}}, "valve", "no moments"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("build", "changes", "regime", "says"),
+    [(build, *case) for build, cases in BAD_DATA.items() for case in cases],
+)
+def test_bad_data_is_refused_with_its_client_regime_and_remedy(build, changes, regime, says):
     with pytest.raises(InputError, match=says) as caught:
-        build()
+        build(**changes)
     error = caught.value
     assert (error.client, error.regime) == ("lab-1", regime)
     assert "client 'lab-1', regime " in str(error)

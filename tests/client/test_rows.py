@@ -48,6 +48,7 @@ def test_bad_words_are_refused_in_one_line():
         ({"missing": "refuse"}, "values are missing or infinite"),
         ({"group": {"control": "x"}, "missing": "drop"}, "group has no entry for this regime"),
         ({"group": {r: ["x"] for r in regimes}, "missing": "drop"}, "group has shape"),
+        *(({"trim": share}, "trim is") for share in (-0.1, 0.6, "5 %", True, np.nan)),
     ):
         with pytest.raises(jc.InputError, match=said):
             client_of(regimes, **asked)

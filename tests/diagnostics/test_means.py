@@ -11,8 +11,8 @@ from .reports import checks, client
 KINDS = [("paper", 0), ("paper", 1), ("hard", 2), ("mild", 2), ("mean-only", 0), ("knock-down", 0)]
 
 
-def rows_of(kind, shift, n, seed):
-    protocol = jc.simulate.Intervention.named(kind, shift=shift)
+def rows_of(kind, shift, n, seed, **more):
+    protocol = jc.simulate.Intervention.named(kind, shift=shift, **more)
     return jc.simulate.random_world(6, 1, 1.0, seed, intervention=protocol).rows(0, n, seed=seed)
 
 
@@ -36,16 +36,10 @@ def test_a_shift_of_the_mean_alone_is_a_signal():
 
 
 def test_an_intervention_on_two_nodes_with_shifts_is_named():
-    one = jc.simulate.Intervention.named("hard", shift=2)
-    two = jc.simulate.Intervention.named("hard", shift=2, off_target=1.0)
     named = 0
     for seed in range(20):
-        control, regimes = jc.simulate.random_world(6, 1, 1.0, seed, intervention=one).rows(
-            0, 10_000, seed=seed
-        )
-        _, both = jc.simulate.random_world(6, 1, 1.0, seed, intervention=two).rows(
-            0, 10_000, seed=seed
-        )
+        control, regimes = rows_of("hard", 2, 10_000, seed)
+        _, both = rows_of("hard", 2, 10_000, seed, off_target=1.0)
         label = next(iter(regimes))
         said = checks(client(control, {**regimes, label: both[label]})).get("several-targets", [])
         assert {f.regime for f in said} <= {label}

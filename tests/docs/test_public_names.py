@@ -2,18 +2,15 @@
 
 import doctest
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import jigsaw_crl as jc
 
-NAMES = [name for name in jc.__all__ if name != "__version__"]
+from ..processes import python
 
-# Seconds; mypy needs about a minute with an empty cache, and more on a busy machine.
-TIMEOUT = 800
+NAMES = [name for name in jc.__all__ if name != "__version__"]
 
 USER_SCRIPT = """\
 from pathlib import Path
@@ -71,13 +68,7 @@ def test_a_user_script_passes_mypy_strict(tmp_path):
     script = tmp_path / "user.py"
     script.write_text(USER_SCRIPT, encoding="utf-8")
     # Running in the project folder reuses mypy's cache, so the check takes seconds, not a minute.
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", str(script)],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).resolve().parents[2],
-        timeout=TIMEOUT,
-    )
+    done = python("-m", "mypy", "--strict", script, cwd=Path(__file__).resolve().parents[2])
     assert done.returncode == 0, done.stdout + done.stderr
     # The revealed type is not Any, so the package exports its types.
     assert "frozenset[" in done.stdout, done.stdout

@@ -1,35 +1,20 @@
 """The site builds without warnings, is complete, and its pictures match the example scripts."""
 
-import os
 import re
 import runpy
-import subprocess
 import sys
 
 import pytest
 
 from jigsaw_crl.diagnostics.findings import FINDINGS
 
+from ..processes import python
 from .pages import ROOT, documentation_pages
 
 pytestmark = pytest.mark.slow
 
-# Seconds; long enough for a busy machine.
-TIMEOUT = 800
-
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 PICTURES = ROOT / "docs" / "pictures"
-
-
-def run(*arguments, folder):
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        timeout=TIMEOUT,
-    )
 
 
 def words(picture):
@@ -63,7 +48,7 @@ def test_every_picture_is_shown_with_alternative_text():
 
 
 def test_the_photographs_of_the_report_can_be_made_again(tmp_path):
-    done = run(ROOT / "examples" / "report_pictures.py", tmp_path, folder=tmp_path)
+    done = python(ROOT / "examples" / "report_pictures.py", tmp_path, cwd=tmp_path)
     if "no Chromium" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
@@ -72,9 +57,9 @@ def test_the_photographs_of_the_report_can_be_made_again(tmp_path):
 
 
 def test_the_site_builds_without_warnings_and_needs_no_network(tmp_path):
-    done = run(
+    done = python(
         "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path / "html",
-        "-d", tmp_path / "doctrees", folder=tmp_path,
+        "-d", tmp_path / "doctrees", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")

@@ -45,7 +45,7 @@ def wait_until(condition, what):
     raise AssertionError(f"waited {HANG} s for: {what}")
 
 
-def self_signed(folder, name, days=1, base="client"):
+def self_signed(folder, name, days=1):
     """A certificate that no authority signed, valid for some more days, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])

@@ -242,11 +242,13 @@ def test_a_fragment_older_than_the_last_one_used_is_stale(signed, file, honest, 
         when = WHEN
         honest = make(file, sign(PIECE, key, serial=when))
 
-    def used(serial):
-        return Ledger(Path("log.jsonl")).having([Received(PIECE, serial)], "earlier")
+    def used(serial, piece=PIECE):
+        return Ledger(Path("log.jsonl")).having([Received(piece, serial)], "earlier")
 
-    assert "stale: a newer one" in refusal(honest, log=used(when + 1), keys=keys)
-    assert check(honest, log=used(when), keys=keys).serial == when
+    for newer in (when + 1, 10**30):
+        assert "stale: a newer one" in refusal(honest, log=used(newer), keys=keys)
+    for log in (used(when), used(when + 1, fragment(client="client-2"))):
+        assert check(honest, log=log, keys=keys).serial == when
 
 
 @pytest.mark.parametrize("changed", ["study", "round_name"])

@@ -99,11 +99,10 @@ def words(tmp_path_factory):
     return ["fragment", str(study / "client-1.parquet")]
 
 
-def test_show_prints_every_number_that_is_written(words, tmp_path, capsys):
+def test_show_prints_every_number_that_is_written(words, tmp_path, told):
     output = tmp_path / "fragment.json"
-    arguments = [*words, "-o", str(output), "--show"]
-    assert cli.run(arguments) == 0
-    printed = capsys.readouterr().out
+    arguments = [*words, "-o", output, "--show"]
+    printed = told(*arguments)
     piece = Fragment.from_json(output.read_bytes())
     assert printed.startswith(shown(piece))
     body = "\n".join(line for line in shown(piece).splitlines() if not line.startswith("#"))
@@ -111,8 +110,7 @@ def test_show_prints_every_number_that_is_written(words, tmp_path, capsys):
     pairs = zip(entries[::2], entries[1::2], strict=True)
     document = {name: json.loads(text) for name, text in pairs}
     assert document == json.loads(output.read_text())
-    assert cli.run([*arguments, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["fragment"] == document
+    assert json.loads(told(*arguments, "--json"))["fragment"] == document
 
 
 # -- what a fragment says about single rows --------------------------------------------------------
@@ -187,17 +185,12 @@ def test_the_membership_attack_works_on_two_fragments_and_the_budget_stops_it(tm
     assert answer[2] == "budget-spent"
 
 
-def test_a_fragment_of_too_few_rows_is_not_made(words, tmp_path, capsys):
-    output = tmp_path / "fragment.json"
-    asked = [*words, "-o", str(output), "--min-rows"]
-    assert cli.run([*asked, "513"]) == 2
-    assert "the regime has 512 rows, at least 513 are needed" in capsys.readouterr().err
-    assert not output.exists()
-    assert cli.run([*asked, "512"]) == 0
+def test_a_fragment_of_too_few_rows_is_not_made(words, tmp_path, told, refused):
+    asked = [*words, "-o", tmp_path / "fragment.json", "--min-rows"]
+    refused([*asked, 513], "the regime has 512 rows, at least 513 are needed")
+    told(*asked, 512)
 
 
-def test_show_works_without_a_file_and_one_of_both_is_needed(words, capsys):
-    assert cli.run([*words, "--show"]) == 0
-    assert "would leave this site" in capsys.readouterr().out
-    assert cli.run(words) == 2
-    assert "no output is asked for" in capsys.readouterr().err
+def test_show_works_without_a_file_and_one_of_both_is_needed(words, told, refused):
+    assert "would leave this site" in told(*words, "--show")
+    refused(words, "no output is asked for")

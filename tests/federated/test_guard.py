@@ -36,24 +36,19 @@ def nv():
 
 
 @pytest.fixture(scope="module")
-def components():
-    return nv()
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory, components):
+def shown(tmp_path_factory):
     """A certificate of each participant, with its digest."""
     found = {}
     for name in (*SITES, ADMIN):
         path, _ = self_signed(tmp_path_factory.mktemp("certificates"), name)
-        found[name] = path.read_bytes(), components.certificate_digest(path.read_bytes())
+        found[name] = path.read_bytes(), nv().certificate_digest(path.read_bytes())
     return found
 
 
 @pytest.fixture
-def guard(components, shown, tmp_path):
+def guard(shown, tmp_path):
     """A coordinator's guard, whose settings list three sites and the admin."""
-    made = components.Guard()
+    made = nv().Guard()
     made.cell = SimpleNamespace(requests_dict={})
     made.local = tmp_path / "local"
     made.local.mkdir()
@@ -72,11 +67,8 @@ def change_settings(guard, **changes):
     write_settings(guard, **{**json.loads(path.read_text()), **changes})
 
 
-def message(headers=(), body=None, **props):
-    made = nv().Message(dict(headers), body)
-    for key, value in props.items():
-        made.set_prop(key, value)
-    return made
+def message(headers=(), body=None):
+    return nv().Message(dict(headers), body)
 
 
 def log_in(guard, name, shown, token=None):
@@ -182,18 +174,18 @@ PART = ("sm__STREAM", "sm__DATA")
     ],
 )
 def test_each_side_lets_pass_what_a_round_needs_and_no_other_request(
-    place, at_coordinator, at_site, guard, shown, components
+    place, at_coordinator, at_site, guard, shown
 ):
     log_in(guard, "client-1", shown)
     assert passes(guard, "client-1", place=place) == at_coordinator
     asked = request_from("server", place=place)
-    assert (components.Site().check(asked) is None) == at_site
+    assert (nv().Site().check(asked) is None) == at_site
     # The admin may start rounds, and ask who is connected.
     log_in(guard, ADMIN, shown)
     own = {(*PART, "jigsaw", "state"), (*PART, "hci_channel", "command")}
     assert passes(guard, ADMIN, place=place) == (at_coordinator or place in own)
     # A reply is for who waits for it.
-    assert components.Site().check(request_from("server", place=place, type="reply")) is None
+    assert nv().Site().check(request_from("server", place=place, type="reply")) is None
 
 
 def test_a_site_sends_one_text_for_each_request_and_nothing_else(guard, shown):
@@ -235,9 +227,9 @@ def test_with_broken_settings_nobody_is_listened_to(guard, shown):
     assert not passes(guard, "client-1")
 
 
-def started_again(guard, components):
+def started_again(guard):
     """The guard of a coordinator that was started again, with the same settings."""
-    again = components.Guard()
+    again = nv().Guard()
     registered = {}
     cell = SimpleNamespace(
         core_cell=SimpleNamespace(add_incoming_filter=lambda *_: None),
@@ -254,16 +246,14 @@ def started_again(guard, components):
     return again
 
 
-def test_after_a_restart_sites_need_not_log_in_and_old_log_ins_do_not_count(
-    guard, shown, components
-):
+def test_after_a_restart_sites_need_not_log_in_and_old_log_ins_do_not_count(guard, shown):
     """NVFlare takes a log-in of any age; the coordinator forgets those of older certificates."""
     for name in (*SITES, ADMIN):
         log_in(guard, name, shown)
     log_in(guard, "client-3", shown, token="a later one")
     listed = coordinator_settings(guard.local).certificates
     change_settings(guard, certificates={**listed, "client-2": "0" * 64})
-    again = started_again(guard, components)
+    again = started_again(guard)
     assert passes(again, "client-1")
     assert not passes(again, "client-2")
     # NVFlare has one log-in of a site, the last.
@@ -271,9 +261,9 @@ def test_after_a_restart_sites_need_not_log_in_and_old_log_ins_do_not_count(
     assert passes(again, "client-3", token="a later one")
     assert not passes(again, ADMIN)
     # Of the tokens, only digests are kept.
-    assert "token of" not in (guard.local / components.TOKENS_FILE).read_text()
-    (guard.local / components.TOKENS_FILE).write_text("[")
-    assert not passes(started_again(guard, components), "client-1")
+    assert "token of" not in (guard.local / nv().TOKENS_FILE).read_text()
+    (guard.local / nv().TOKENS_FILE).write_text("[")
+    assert not passes(started_again(guard), "client-1")
 
 
 # -- who may start rounds -------------------------------------------------------------------------
@@ -287,11 +277,7 @@ def asks(guard, what, sender, **options):
 
 def test_only_the_admin_starts_rounds_one_at_a_time_and_none_twice(guard, monkeypatch):
     begun = threading.Event()
-
-    def run(*_):
-        begun.set()
-
-    monkeypatch.setattr(guard, "_run", run)
+    monkeypatch.setattr(guard, "_run", lambda *_: begun.set())
     for sender in (*SITES, "other@jigsaw.local", "", None):
         for what in ("start", "state"):
             assert "somebody else asks" in asks(guard, what, sender)
@@ -426,7 +412,7 @@ def test_nobody_is_waited_for_when_the_process_of_the_round_was_killed(guard):
     assert seconds < 60
 
 
-def test_a_site_answers_the_coordinator_alone(components, sites, tmp_path):
+def test_a_site_answers_the_coordinator_alone(sites, tmp_path):
     """Another site could send it a request through the coordinator."""
     (tmp_path / "local").mkdir()
     own = {"fragment": str(sites["client-1"].fragment)}
@@ -441,6 +427,6 @@ def test_a_site_answers_the_coordinator_alone(components, sites, tmp_path):
         ("server", 10**12, "process_exception"),
     ):
         request = message({nv().MessageHeaderKey.ORIGIN: origin}, body)
-        said = components.Site().answer(request, "client-1", tmp_path / "local")
+        said = nv().Site().answer(request, "client-1", tmp_path / "local")
         assert said.get_header(nv().MessageHeaderKey.RETURN_CODE) == code
         assert (said.payload is None) == (code != "ok")

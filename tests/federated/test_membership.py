@@ -168,17 +168,12 @@ def test_a_stolen_kit_does_not_join_after_its_certificate_was_renewed(folder, tm
     assert not joins(folder, "lab-2", folder / "kits" / "lab-1")
 
 
-def change_of(name, folder):
-    """Make a federation, or change one."""
-    if name == "init":
-        init_federation(folder / "new", LABS, server="hub.example.org")
-        return
-    change, site = {
-        "add-site": (add_site, "lab-9"),
-        "renew": (renew, "lab-1"),
-        "revoke": (revoke, "lab-1"),
-    }[name]
-    change(folder, site)
+CHANGES = {
+    "init": lambda folder: init_federation(folder / "new", LABS, server="hub.example.org"),
+    "add-site": lambda folder: add_site(folder, "lab-9"),
+    "renew": lambda folder: renew(folder, "lab-1"),
+    "revoke": lambda folder: revoke(folder, "lab-1"),
+}
 
 
 def who_joins(folder):
@@ -202,7 +197,7 @@ def test_a_change_that_fails_at_any_write_leaves_the_old_members_or_the_new(
     for step in range(0, 200, 3 if name == "init" else 1):
         one = shutil.copytree(folder, tmp_path / str(step))
         fault = fault_at(step, one, kill=kill)
-        code = run_child(lambda p=one: unwritten(lambda: change_of(name, p)), fault)
+        code = run_child(lambda p=one: unwritten(lambda: CHANGES[name](p)), fault)
         assert code in (DONE, SURVIVED, KILLED if kill else REFUSED), step
         # The settings are whole: as before, or with the change.
         listed = hub(one)
@@ -223,7 +218,7 @@ def test_a_change_that_fails_at_any_write_leaves_the_old_members_or_the_new(
         if name == "init":
             shutil.rmtree(one / "new", ignore_errors=True)
         if listed.certificates == old.certificates:
-            change_of(name, one)
+            CHANGES[name](one)
         assert ("lab-1" in who_joins(one)) == (name != "revoke")
         assert ("lab-9" in who_joins(one)) == (name == "add-site")
     assert code == DONE
@@ -240,12 +235,10 @@ def test_the_authority_keeps_its_own_key_alone_and_only_the_owner_can_read(folde
     assert stat.S_IMODE(root.stat().st_mode) == 0o700
 
 
-def test_another_folder_is_refused_in_one_line(tmp_path, capsys):
+def test_another_folder_is_refused_in_one_line(tmp_path, refused):
     for command in ("add-site", "renew", "revoke"):
-        assert cli.run(["federate", command, str(tmp_path), "lab-1"]) == 2
-        err = capsys.readouterr().err
-        assert "Name the folder that `jigsaw federate init` wrote" in err
-        assert len(err.splitlines()) == 1
+        words = ["federate", command, tmp_path, "lab-1"]
+        refused(words, "Name the folder that `jigsaw federate init` wrote")
 
 
 # -- certificates that expire, and kits that were changed -----------------------------------------
@@ -294,13 +287,9 @@ def add_component(kit):
         ("hub.example.org", allow_code),
     ],
 )
-def test_a_kit_that_is_not_hardened_is_not_started(who, spoil, folder, capsys):
-    kit = folder / "kits" / who
-    spoil(kit)
-    assert cli.run(["federate", "start", str(kit)]) == 2
-    err = capsys.readouterr().err
-    assert "the kit is not hardened" in err
-    assert len(err.splitlines()) == 1
+def test_a_kit_that_is_not_hardened_is_not_started(who, spoil, folder, refused):
+    spoil(folder / "kits" / who)
+    refused(["federate", "start", folder / "kits" / who], "the kit is not hardened")
 
 
 def test_a_participant_that_fails_is_reported(folder, monkeypatch):

@@ -1,14 +1,12 @@
 """Signed fragment files at the coordinator, by the command `jigsaw assemble --keys`."""
 
 import json
-import re
 import shutil
 import time
 
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.keys import KeyList, generate_key
 from jigsaw_crl.federated.round import Gathering
 
@@ -25,17 +23,9 @@ def files(folder):
     return [str(folder / f"{site}.signed.json") for site in SITES]
 
 
-def assemble(folder, *options, round_name="first"):
-    keys = ["--keys", str(folder / "site-keys.toml"), "--round", round_name]
-    return cli.run(["assemble", *files(folder), *keys, *options])
-
-
-def refusal(capsys, code):
-    captured = capsys.readouterr()
-    assert code == 2
-    assert captured.out == ""
-    assert len(captured.err.splitlines()) == 1
-    return captured.err
+def assembling(folder, *options, round_name="first"):
+    keys = ["--keys", folder / "site-keys.toml", "--round", round_name]
+    return ["assemble", *files(folder), *keys, *options]
 
 
 def altered(folder, _):
@@ -62,50 +52,48 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_file_that_is_not_the_sites_own_is_refused_by_name(case, federation, fragments, capsys):
+def test_a_file_that_is_not_the_sites_own_is_refused_by_name(case, federation, fragments, refused):
     spoil, says = REFUSED[case]
     spoil(federation, fragments)
-    assert re.search(f"client '{says}", refusal(capsys, assemble(federation)))
-    # What was not used can still be.
-    assert not (federation / "site-keys.log.jsonl").exists()
+    # Nothing is written: what was not used can still be.
+    refused(assembling(federation), f"client '{says}")
 
 
-def test_signed_fragments_need_keys_and_a_round(federation, capsys):
-    keys = ["--keys", str(federation / "site-keys.toml")]
+def test_signed_fragments_need_keys_and_a_round(federation, refused):
+    keys = ["--keys", federation / "site-keys.toml"]
     for options, says in (
         ([], "the fragment is signed. Pass the list of the sites' keys"),
         (keys, "--keys and --round belong together"),
         (["--round", "first"], "--keys and --round belong together"),
     ):
-        assert says in refusal(capsys, cli.run(["assemble", *files(federation), *options]))
+        refused(["assemble", *files(federation), *options], says)
 
 
-def test_a_replayed_fragment_is_refused(federation, fragments, capsys):
-    old = (federation / "client-2.signed.json").read_text()
+def test_a_replayed_fragment_is_refused(federation, fragments, told, refused):
+    file = federation / "client-2.signed.json"
+    old = file.read_text()
     sign(federation, fragments[1])
-    assert assemble(federation) == 0
-    capsys.readouterr()
-    assert "the round 'first' has a result" in refusal(capsys, assemble(federation))
+    told(*assembling(federation))
+    refused(assembling(federation), "the round 'first' has a result")
     # Of one round, an older one is refused too.
-    new = (federation / "client-2.signed.json").read_text()
-    (federation / "client-2.signed.json").write_text(old)
-    message = refusal(capsys, assemble(federation, "--again"))
-    assert "client 'client-2': its fragment is stale: a newer one has been used" in message
-    (federation / "client-2.signed.json").write_text(new)
+    new = file.read_text()
+    file.write_text(old)
+    stale = "client 'client-2': its fragment is stale: a newer one has been used"
+    refused(assembling(federation, "--again"), stale)
+    file.write_text(new)
     # New ones of the first two sites do not help the third's old one in.
     sign(federation, fragments[0], round_name="second")
     sign(federation, fragments[1], round_name="second")
-    message = refusal(capsys, assemble(federation, round_name="second"))
-    assert "client 'client-3': it was signed for the round 'first', not for 'second'" in message
+    other = "client 'client-3': it was signed for the round 'first', not for 'second'"
+    refused(assembling(federation, round_name="second"), other)
     sign(federation, fragments[2], round_name="second")
-    assert assemble(federation, round_name="second") == 0
+    told(*assembling(federation, round_name="second"))
 
 
-def test_both_routes_share_one_record(federation, fragments, settings, capsys):
+def test_both_routes_share_one_record(federation, fragments, settings, told, refused):
     """A fragment used in a live round cannot be replayed as a file, nor the other way round."""
     hub = settings.model_copy(update={"keys": federation / "site-keys.toml"})
-    assert assemble(federation) == 0
-    capsys.readouterr()
+    told(*assembling(federation))
     with pytest.raises(InputError, match="'first' has a result"):
         Gathering.open(hub, "first")
     late = {p.client: sign(federation, p, round_name="second").read_text() for p in fragments}
@@ -114,15 +102,14 @@ def test_both_routes_share_one_record(federation, fragments, settings, capsys):
         answer = [text, time.time_ns(), None]
         assert gathering.receive(site, json.dumps(answer)).state == "received"
     gathering.finish(3)
-    message = refusal(capsys, assemble(federation, round_name="second"))
-    assert "the round 'second' has a result" in message
+    refused(assembling(federation, round_name="second"), "the round 'second' has a result")
 
 
-def test_a_site_may_change_its_key(federation, fragments, capsys):
+def test_a_site_may_change_its_key(federation, fragments, told):
     line = generate_key("client-1", federation / "new.key")
     new = line.split(" = ")[1]
     keys = federation / "site-keys.toml"
     old = KeyList.from_toml(keys).sites["client-1"][0]
     keys.write_text(keys.read_text().replace(f'"{old}"', f'["{old}", {new}]'))
     sign(federation, fragments[0], key="new")
-    assert assemble(federation) == 0
+    told(*assembling(federation))

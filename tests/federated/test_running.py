@@ -62,9 +62,6 @@ def test_the_exit_code_tells_complete_incomplete_and_failed_rounds_apart(
 
 
 @pytest.mark.parametrize("command", ["start", "submit"])
-def test_a_folder_that_is_not_a_kit_is_refused_in_one_line(command, tmp_path, capsys):
+def test_a_folder_that_is_not_a_kit_is_refused_in_one_line(command, tmp_path, refused):
     more = ["--round", "r"] if command == "submit" else []
-    assert cli.run(["federate", command, str(tmp_path), *more]) == 2
-    err = capsys.readouterr().err
-    assert "is not the kit of" in err
-    assert len(err.splitlines()) == 1
+    refused(["federate", command, tmp_path, *more], "is not the kit of")

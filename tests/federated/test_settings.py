@@ -14,21 +14,11 @@ from jigsaw_crl.federated.settings import (
 
 from ..fragment.examples import assert_one_line
 
-FILES = {
-    SITE_FILE: lambda local: site_settings(local),
-    COORDINATOR_FILE: coordinator_settings,
-}
+FILES = {SITE_FILE: site_settings, COORDINATOR_FILE: coordinator_settings}
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory):
-    """The `local` folder of a kit."""
-    folder = tmp_path_factory.mktemp("kit") / "local"
-    folder.mkdir()
-    return folder
-
-
-def test_paths_are_relative_to_the_kit(local):
+def test_paths_are_relative_to_the_kit(tmp_path):
+    (local := tmp_path / "local").mkdir()
     (local / SITE_FILE).write_text('{"fragment": "out/lab.json", "min_rows": 9}')
     own = site_settings(local)
     assert own.fragment == local.parent / "out" / "lab.json"
@@ -54,9 +44,9 @@ def test_paths_are_relative_to_the_kit(local):
         (COORDINATOR_FILE, {"sites": ["a"], "results": 3}, "'results'"),
     ],
 )
-def test_invalid_settings_are_refused_with_the_name_of_the_file(name, document, says, local):
-    (local / name).write_text(json.dumps(document))
+def test_invalid_settings_are_refused_with_the_name_of_the_file(name, document, says, tmp_path):
+    (tmp_path / name).write_text(json.dumps(document))
     with pytest.raises(InputError, match=says) as caught:
-        FILES[name](local)
+        FILES[name](tmp_path)
     assert name in str(caught.value)
     assert_one_line(caught.value)

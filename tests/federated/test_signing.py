@@ -7,7 +7,6 @@ import stat
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.cli import app as cli
 from jigsaw_crl.federated.keys import KeyList, read_private_key
 from jigsaw_crl.federated.signing import Envelope, open_signed, sign_fragment
 
@@ -77,19 +76,16 @@ def test_what_a_site_may_not_sign_is_refused(change, says, text, private, public
 
 
 def test_signing_on_the_command_line_names_study_and_round(
-    key_folder, public_keys, tmp_path, capsys
+    key_folder, public_keys, tmp_path, told, refused
 ):
-    study = tmp_path / "study"
-    assert cli.run(["simulate", "--setting", "A", "--out", str(study)]) == 0
-    table, out = str(next(study.glob("client-1.*"))), tmp_path / "f.json"
-    words = ["fragment", table, "-o", str(out), "--sign", str(key_folder / f"{ONE}.key")]
-    assert cli.run(words) == 2
-    assert "--sign, --study and --round belong together" in capsys.readouterr().err
-    assert cli.run([*words, "--name", ONE, "--study", STUDY, "--round", "first"]) == 0
+    told("simulate", "--setting", "A", "--out", tmp_path / "study")
+    table, out = next((tmp_path / "study").glob("client-1.*")), tmp_path / "f.json"
+    words = ["fragment", table, "-o", out, "--sign", key_folder / f"{ONE}.key"]
+    refused(words, "--sign, --study and --round belong together")
+    told(*words, "--name", ONE, "--study", STUDY, "--round", "first")
     opened = open_signed(out.read_text(), public_keys, "first")
     assert opened.site == ONE
-    assert cli.run(["fragment", table, "--show", "--round", "first"]) == 2
-    assert "belong together" in capsys.readouterr().err
+    refused(["fragment", table, "--show", "--round", "first"], "belong together")
 
 
 def test_a_signed_text_in_another_spelling_is_refused(text, public_keys):
@@ -103,15 +99,11 @@ def test_a_signed_text_in_another_spelling_is_refused(text, public_keys):
     assert open_signed(text, public_keys, "first").site == ONE
 
 
-def test_only_the_owner_can_read_a_private_key_and_it_is_not_overwritten(tmp_path, capsys):
-    path = tmp_path / "lab.key"
-    assert cli.run(["federate", "keygen", "lab", "-o", str(path)]) == 0
-    line = capsys.readouterr().out.strip()
-    assert line.startswith('"lab" = "ed25519:')
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    before = path.read_bytes()
-    assert cli.run(["federate", "keygen", "lab", "-o", str(path)]) == 2
-    assert path.read_bytes() == before
+def test_only_the_owner_can_read_a_private_key_and_it_is_not_overwritten(tmp_path, told, refused):
+    words = ["federate", "keygen", "lab", "-o", tmp_path / "lab.key"]
+    assert told(*words).startswith('"lab" = "ed25519:')
+    assert stat.S_IMODE((tmp_path / "lab.key").stat().st_mode) == 0o600
+    refused(words, "lab.key")
 
 
 @pytest.mark.parametrize(

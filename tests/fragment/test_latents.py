@@ -8,17 +8,17 @@ import pytest
 
 import jigsaw_crl as jc
 
+from ..study.tables import frame_of
+
 SENSORS = [f"sensor {i}" for i in range(8)]
 
 
 @pytest.fixture(scope="module")
 def lab():
     """A client whose sensors have an offset, and its control rows."""
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 500)
-    tables = {"control": control, **regimes}
-    frame = pd.concat(
-        [pd.DataFrame(x + 7, columns=SENSORS).assign(regime=name) for name, x in tables.items()]
-    )
+    regimes = jc.simulate.setting("A", 0).sample(0, 500).regimes
+    frame = frame_of({name: x + 7 for name, x in regimes.items()})
+    frame.columns = [*SENSORS, "regime"]
     client = jc.Client.from_table(frame, name="lab-1")
     return jc.recover_fragment(client), frame[frame.regime == "control"][SENSORS]
 

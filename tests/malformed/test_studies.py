@@ -1,4 +1,4 @@
-"""Folders and manifests that are not a study, and invalid options."""
+"""Folders that are not a study, and invalid options (`test_manifest.py` has manifests)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +8,10 @@ import pytest
 from .tables import csv, good, parquet
 
 
-def _study(root, manifest=None):
+def _study(root):
     root.mkdir()
     csv(good(labels=("a", "b")), root / "lab-1.csv")
     csv(good(labels=("b", "c"), seed=8), root / "lab-2.csv")
-    if manifest is not None:
-        (root / "study.toml").write_text(manifest)
     return root
 
 
@@ -57,24 +55,6 @@ def test_one_bad_client_stops_the_run_and_nothing_is_written(tmp_path, refused):
     (root / "lab-3.csv").write_text("")
     refused(["recover", root, "--out", tmp_path / "out"], "lab-3.csv", "empty")
     assert not (tmp_path / "out").exists()
-
-
-MANIFESTS = {
-    "a client without a file": ("[clients.lab-9]\nn_latent = 2", ("lab-9", "file")),
-    "a file that does not exist": ('[clients.x]\nfile = "no.csv"', ("no.csv", "relative")),
-    "too many latents": ("[clients.lab-1]\nn_latent = 9", ("lab-1", "9 latents")),
-    "a control that is not there": ('[clients.lab-1]\ncontrol = "none"', ("'none'", "control")),
-    "a renamed value that is not there": (
-        '[clients.lab-1.rename]\nzzz = "a"',
-        ("'zzz'", "spelling"),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", MANIFESTS)
-def test_a_malformed_manifest_is_refused(case, tmp_path, refused):
-    text, says = MANIFESTS[case]
-    refused(["check", _study(tmp_path / "study", text)], *says)
 
 
 def test_a_folder_without_read_permission_is_refused(tmp_path, refused, monkeypatch):

@@ -62,13 +62,6 @@ MALFORMED: dict[str, tuple[Callable[[Frame], Frame], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("case", MALFORMED)
-def test_a_malformed_csv_file_is_refused(case, tmp_path, refused):
-    spoil, says = MALFORMED[case]
-    path = csv(spoil(good()), tmp_path / "lab-1.csv")
-    refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1", *says)
-
-
 BYTES = {
     "an empty file": (b"", ("empty",)),
     "blank lines": (b"\n\n  \n", ("empty",)),
@@ -89,11 +82,11 @@ BYTES = {
 }
 
 
-@pytest.mark.parametrize("case", BYTES)
-def test_bytes_that_are_not_a_table_are_refused(case, tmp_path, refused):
-    data, says = BYTES[case]
+@pytest.mark.parametrize("case", [*MALFORMED, *BYTES])
+def test_a_malformed_csv_file_is_refused(case, tmp_path, refused):
+    content, says = (MALFORMED | BYTES)[case]
     path = tmp_path / "lab-1.csv"
-    path.write_bytes(data)
+    path.write_bytes(content) if case in BYTES else csv(content(good()), path)
     refused(["moments", path, "-o", tmp_path / "out.npz"], "lab-1.csv", *says)
 
 

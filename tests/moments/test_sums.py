@@ -155,11 +155,8 @@ def test_stretches_are_as_many_as_allowed_and_about_equally_long(d, blocks):
     assert max(sizes) <= 4 * min(sizes)
 
 
-def test_an_empty_stream_has_no_moments():
+def test_an_empty_stream_has_no_moments_and_takes_no_rows_of_another_width():
     with pytest.raises(InputError, match="no rows"):
         Accumulator(3).moments()
-
-
-def test_rows_of_another_width_are_refused():
     with pytest.raises(InputError, match="3 features"):
         Accumulator(3).add(np.zeros((2, 4)))

@@ -1,9 +1,7 @@
 """Rows that lie farthest out are left out as a whole."""
 
 import numpy as np
-import pytest
 
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.moments.accumulator import Accumulator
 from jigsaw_crl.moments.preparing import RowOptions, inner_rows
 from jigsaw_crl.moments.regime import Moments
@@ -39,9 +37,3 @@ def test_an_accumulator_that_trims_gives_the_moments_of_the_rows_that_stay():
     assert found.n == expected.n == 630
     assert stream.left_out == 70
     np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-12)
-
-
-@pytest.mark.parametrize("wrong", [-0.1, 0.6, "5 %", True, float("nan")])
-def test_a_share_that_is_none_is_refused(wrong):
-    with pytest.raises(InputError, match="trim is"):
-        RowOptions(trim=wrong)

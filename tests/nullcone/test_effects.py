@@ -124,15 +124,12 @@ def test_a_claim_excludes_lines_and_prefers_none(seed):
         assert (hard.choice.margin > soft.choice.margin - 1e-6).all()
 
 
-@pytest.mark.parametrize(
-    ("graph", "seed", "n"), [("star", 8_810_233, 10_000), ("star", 8_810_183, 10_000)]
-)
-def test_exchanged_lines_are_no_reason_to_doubt_a_claim(graph, seed, n):
+@pytest.mark.parametrize("seed", [8_810_233, 8_810_183])
+def test_exchanged_lines_are_no_reason_to_doubt_a_claim(seed):
     # Children of a hidden cause: exchanged lines fit all pairs a little better.
-    world = jc.simulate.random_world(8, 4, 0.7, seed, graph=graph, intervention="hard")
+    world = jc.simulate.random_world(8, 4, 0.7, seed, graph="star", intervention="hard")
     for k in range(world.n_clients):
-        control, regimes = world.rows(k, n, seed=seed)
-        client = jc.Client.from_samples("a", observational=control, interventions=regimes)
+        client = world.sample(k, 10_000, seed=seed).to_client()
         fragment = jc.recover_fragment(client, interventions="hard")
         assert not any(f.check == "not-hard" for f in fragment.findings)
 

@@ -58,16 +58,15 @@ def test_unknown_noise_of_the_sensors_makes_no_verdict_wrong(sensors, noise):
     assert found >= 0.6 * possible
 
 
-def test_with_hidden_causes_no_is_sound_and_little_is_called_an_ancestor():
+@pytest.mark.parametrize(
+    ("made", "confounding"),
+    [({"noise": 0.1, "hidden": 3}, "allow"), ({"noise": 0.0, "step": 0.3}, "none")],
+    ids=["hidden causes", "rounded readings without a spare sensor"],
+)
+def test_with_as_many_sensors_as_labels_no_verdict_is_wrong(made, confounding):
     for seed in range(4):
-        client, true = a_client(seed, 5, 0.1, hidden=3)
-        counted(jc.recover([client], interventions="hard").order, true)
-
-
-def test_rounded_readings_without_a_spare_sensor_make_no_verdict_wrong():
-    for seed in range(3):
-        client, true = a_client(seed, 5, 0.0, step=0.3)
-        counted(jc.recover([client], interventions="hard", confounding="none").order, true)
+        client, true = a_client(seed, 5, **made)
+        counted(jc.recover([client], interventions="hard", confounding=confounding).order, true)
 
 
 def test_features_that_show_no_noise_are_read_with_their_metric():

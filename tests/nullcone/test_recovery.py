@@ -195,22 +195,26 @@ def test_a_hard_intervention_that_moves_a_single_direction_says_that_there_is_no
     assert not np.isnan(recover_fragment(client).evidence[:, single]).all(axis=0).any()
 
 
+def where_others_change_noise_alone(changing, *world, seed, rows_seed=0, **kind):
+    """What is decided if only the interventions on these labels change weights."""
+    weights, noise = (
+        jc.simulate.random_world(*world, seed=seed, intervention=name, **kind)
+        for name in ("paper", "noise-only")
+    )
+    clients = []
+    for k in range(weights.n_clients):
+        changed, louder = (w.sample(k, 10_000, seed=rows_seed).regimes for w in (weights, noise))
+        own = {x: rows for x, rows in changed.items() if x in changing | {"control"}}
+        clients.append(client_of(louder | own, f"s{k}"))
+    return jc.metrics.verdict_counts(weights.order, jc.recover(clients).order, weights.labels)
+
+
 @pytest.mark.parametrize("graph", ["chain", "tree", "er"])
 def test_interventions_on_noise_alone_beside_others_lead_to_no_wrong_no(graph):
-    # In every world one label has an intervention that changes weights; all others change noise.
     said = 0
     for seed in range(63_000, 63_002):
-        weights, noise = (
-            jc.simulate.random_world(5, 3, 1.0, seed=seed, graph=graph, intervention=kind)
-            for kind in ("paper", "noise-only")
-        )
-        chosen = weights.labels[seed % 5]
-        clients = []
-        for k in range(3):
-            (control, changed), (_, louder) = (w.rows(k, 10_000) for w in (weights, noise))
-            regimes = {**louder, chosen: changed[chosen]}
-            clients.append(client_of({"control": control, **regimes}, f"s{k}"))
-        counts = jc.metrics.verdict_counts(weights.order, jc.recover(clients).order)
+        one = {f"z{seed % 5 + 1}"}
+        counts = where_others_change_noise_alone(one, 5, 3, 1.0, seed=seed, graph=graph)
         assert counts.wrong_no == 0
         said += counts.no
     assert said > 0
@@ -225,21 +229,9 @@ def test_interventions_on_noise_alone_beside_others_lead_to_no_wrong_no(graph):
     ],
 )
 def test_where_causes_are_hidden_noise_alone_makes_no_effect_an_ancestor(seed, changing):
-    # At six sites with most of the labels, all other interventions change noise alone.
-    weights, noise = (
-        jc.simulate.random_world(8, 6, 0.7, seed=seed, intervention=kind)
-        for kind in ("paper", "noise-only")
-    )
-    clients = []
-    for k in range(6):
-        (control, changed), (_, louder) = (
-            w.rows(k, 10_000, seed=seed + 1) for w in (weights, noise)
-        )
-        regimes = {x: (changed if x in changing else louder)[x] for x in changed}
-        clients.append(
-            jc.Client.from_samples(f"s{k}", observational=control, interventions=regimes)
-        )
-    counts = jc.metrics.verdict_counts(weights.order, jc.recover(clients).order, weights.labels)
+    # Six sites with most of the labels.
+    six = {"seed": seed, "rows_seed": seed + 1}
+    counts = where_others_change_noise_alone(changing, 8, 6, 0.7, **six)
     assert (counts.wrong_yes, counts.wrong_no) == (0, 0)
     assert counts.yes > 1
 

@@ -16,23 +16,23 @@ def evidence(district, ancestor=-5.0):
     return BayesFactors((0.5, 0.08), factors, np.array(district, dtype=float))
 
 
-def test_one_pair_that_looks_like_a_district_by_chance_does_not_join_two_districts():
-    district = np.full((4, 4), -4.0)
-    for i, j, x in ((0, 1, 30.0), (2, 3, 30.0), (1, 2, 4.0)):
+UNSEEN = {(0, 2): np.nan, (1, 2): np.nan, (2, 2): np.nan}
+
+
+@pytest.mark.parametrize(
+    ("usual", "pairs", "districts"),
+    [
+        (-4.0, {(0, 1): 30.0, (2, 3): 30.0, (1, 2): 4.0}, [[0, 1], [2, 3]]),
+        (2.0, {(0, 1): 30.0, (2, 3): 30.0}, [[0, 1, 2, 3]]),
+        (30.0, UNSEEN, [[0, 1], [2]]),
+    ],
+    ids=["one pair between two by chance", "all pairs between two", "a label that was not seen"],
+)
+def test_districts_are_joined_by_all_their_pairs_together(usual, pairs, districts):
+    district = np.full((sum(map(len, districts)),) * 2, usual)
+    for (i, j), x in pairs.items():
         district[i, j] = district[j, i] = x
-    assert decide(evidence(district)).districts == [[0, 1], [2, 3]]
-
-
-def test_all_pairs_between_two_districts_together_join_them():
-    district = np.full((4, 4), 2.0)
-    district[0, 1] = district[1, 0] = district[2, 3] = district[3, 2] = 30.0
-    assert decide(evidence(district)).districts == [[0, 1, 2, 3]]
-
-
-def test_a_label_that_was_not_seen_is_alone():
-    district = np.full((3, 3), 30.0)
-    district[2] = district[:, 2] = np.nan
-    assert decide(evidence(district)).districts == [[0, 1], [2]]
+    assert decide(evidence(district)).districts == districts
 
 
 def test_labels_that_a_client_lacks_join_its_labels_by_free_paths():

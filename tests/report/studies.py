@@ -13,7 +13,7 @@ from jigsaw_crl.fragment.fragment import Statements
 from jigsaw_crl.result.result import Result
 from jigsaw_crl.truth.simulate import Intervention
 
-from ..assembly.clients import noisy, weighs
+from ..assembly.clients import noisy, weighs, with_totals
 
 PLANT = ("pump", "valve", "flow", "tank", "heater", "mixer")
 PLANT_EFFECTS = (
@@ -125,11 +125,9 @@ def plant_result():
     found = jc.recover(plant_world().clients(n_samples=3_000), interventions="hard")
     fragments = dict(found.fragments)
     odd = fragments["coast"]
-    assert odd.hard is not None
     value = odd.hard.total.value.copy()
     value[odd.index("pump"), odd.index("valve")] += 0.8
-    total = Sizes(value, odd.hard.total.error)
-    fragments["coast"] = replace(odd, hard=replace(odd.hard, total=total))
+    fragments["coast"] = with_totals(odd, value)
     return assembled(*fragments.values(), provenance={"study": "plant"})
 
 

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report.writing import render_report
 
 from .conftest import HANG
@@ -19,21 +18,35 @@ def certificate_on(page):
     return page.locator("#certificate").evaluate("e => e.textContent")
 
 
-def ask(page, ancestor, descendant):
-    page.fill("#ask-a", ancestor)
-    page.fill("#ask-d", descendant)
-    page.click("#ask button")
+def wait_for_answer(page, ancestor, descendant):
     page.wait_for_function(
         "t => document.getElementById('why-title').textContent === t",
         arg=f"{ancestor} → {descendant}?",
     )
 
 
-def explained(capsys, folder, ancestor, descendant):
+def wait_for_rows(page, count):
+    page.wait_for_function("n => document.querySelectorAll('#rows tr').length === n", arg=count)
+
+
+def ask(page, ancestor, descendant):
+    page.fill("#ask-a", ancestor)
+    page.fill("#ask-d", descendant)
+    page.click("#ask button")
+    wait_for_answer(page, ancestor, descendant)
+
+
+def violations(page, impacts=("serious", "critical")):
+    """The accessibility findings of these impacts, by a script that the page's policy refuses."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = [v for v in Axe().run(page).response["violations"] if v["impact"] in impacts]
+    return [(v["id"], [n["html"][:120] for n in v["nodes"]][:4]) for v in found]
+
+
+def explained(told, folder, ancestor, descendant):
     """What `jigsaw explain` prints."""
-    capsys.readouterr()
-    assert cli.run(["explain", str(folder), "--", ancestor, descendant]) == 0
-    return capsys.readouterr().out.rstrip("\n")
+    return told("explain", folder, "--", ancestor, descendant).rstrip("\n")
 
 
 def test_the_policy_stops_foreign_code(browser, folder, tunnel):
@@ -49,20 +62,17 @@ def test_the_policy_stops_foreign_code(browser, folder, tunnel):
     context.close()
 
 
-def test_a_click_on_a_pair_shows_what_explain_prints(visit, tunnel, folder, capsys):
+def test_a_click_on_a_pair_shows_what_explain_prints(visit, tunnel, folder, told):
     page = visit(tunnel)
     for row in range(0, 20, 3):
         line = page.locator("#rows tr").nth(row)
         ancestor, descendant = line.locator("td.label").all_inner_texts()
         line.click()
-        page.wait_for_function(
-            "t => document.getElementById('why-title').textContent === t",
-            arg=f"{ancestor} → {descendant}?",
-        )
-        assert certificate_on(page) == explained(capsys, folder(tunnel), ancestor, descendant)
+        wait_for_answer(page, ancestor, descendant)
+        assert certificate_on(page) == explained(told, folder(tunnel), ancestor, descendant)
 
 
-def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, capsys):
+def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, told):
     page = visit(tunnel)
     page.select_option("#matrix-order", "name")
     page.locator("#matrix").focus()
@@ -74,7 +84,7 @@ def test_the_matrix_explains_the_cell_under_the_pointer(visit, tunnel, folder, c
     assert said.startswith(f"{labels[2]}: ") or said == labels[2]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    assert certificate_on(page) == explained(capsys, folder(tunnel), labels[2], labels[3])
+    assert certificate_on(page) == explained(told, folder(tunnel), labels[2], labels[3])
 
 
 def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
@@ -112,7 +122,7 @@ def test_filters_search_and_sorting_agree_with_the_order(visit, middling):
     assert page.locator("#count").inner_text().startswith("Pairs 51 to 100")
 
 
-def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel, folder, capsys):
+def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel, folder, told):
     page = visit(tunnel)
     page.locator(".node[tabindex='0']").focus()
     for _ in range(6):
@@ -125,7 +135,7 @@ def test_the_keyboard_alone_reaches_a_certificate_from_the_diagram(visit, tunnel
     page.keyboard.press("Enter")
     text = certificate_on(page)
     a, d = page.locator("#why-title").inner_text().rstrip("?").split(" → ")
-    assert text == explained(capsys, folder(tunnel), a, d)
+    assert text == explained(told, folder(tunnel), a, d)
     page.keyboard.press("Escape")
     assert page.locator("#certificate").count() == 0
 
@@ -145,7 +155,7 @@ def test_every_control_can_be_reached_with_tab(visit, name, among, request):
     assert set(controls) <= reached
 
 
-def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, capsys):
+def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, told):
     page = visit(hostile)
     assert page.evaluate("window.broken") is None
     assert page.locator(".node").count() == len(HOSTILE)
@@ -153,7 +163,7 @@ def test_hostile_labels_neither_break_nor_inject(visit, hostile, folder, capsys)
     assert shown == sorted(HOSTILE)
     for ancestor, descendant in ((HOSTILE[0], HOSTILE[7]), (HOSTILE[4], HOSTILE[1])):
         ask(page, ancestor, descendant)
-        assert certificate_on(page) == explained(capsys, folder(hostile), ancestor, descendant)
+        assert certificate_on(page) == explained(told, folder(hostile), ancestor, descendant)
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert page.evaluate("window.broken") is None
 
@@ -179,17 +189,9 @@ def test_downloads_work_under_the_policy(visit, tunnel, name):
     ],
 )
 def test_no_width_or_theme_has_serious_accessibility_findings(
-    browser, folder, name, steps, width, scheme, request
+    visit, name, steps, width, scheme, request
 ):
-    from axe_playwright_python.sync_playwright import Axe
-
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
-    )
-    context.set_default_timeout(HANG)
-    page = context.new_page()
-    page.goto((folder(request.getfixturevalue(name)) / "report.html").as_uri())
-    page.wait_for_selector("html[data-ready=yes]")
+    page = visit(request.getfixturevalue(name), width=width, scheme=scheme, bypass_csp=True)
     page.locator("#sensors details").evaluate_all("all => all.forEach(e => { e.open = true })")
     for step in steps:
         if step.endswith(".hit"):
@@ -197,15 +199,8 @@ def test_no_width_or_theme_has_serious_accessibility_findings(
             page.wait_for_selector("#forest")
         elif step:
             page.locator(step).first.click()
-        found = Axe().run(page).response["violations"]
-        grave = [
-            (v["id"], [n["html"][:120] for n in v["nodes"]][:4])
-            for v in found
-            if v["impact"] in ("serious", "critical")
-        ]
-        assert not grave
+        assert not violations(page)
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    context.close()
 
 
 def test_a_phone_shows_every_link_and_crops_no_number(visit, plant):
@@ -252,7 +247,7 @@ def test_contested_verdicts_are_marked_and_can_be_filtered(visit):
     marks = page.locator("#rows .badge").all_inner_texts()
     assert [mark for mark in marks if mark != "one client"] == ["contested"]
     page.select_option("#who", "contested")
-    page.wait_for_function("document.querySelectorAll('#rows tr').length === 1")
+    wait_for_rows(page, 1)
     ask(page, "x", "y")
     assert "contested" in page.locator(".verdict-line .badge").all_inner_texts()
     assert "It is contested" in certificate_on(page)
@@ -282,9 +277,7 @@ def test_the_page_marks_the_pairs_counts_them_and_filters_by_them(visit, tunnel)
     assert f"{len(resting)} verdicts rest on a single client" in told
     assert page.locator("#rows .badge.one").count() == len(resting)
     page.select_option("#who", "rests")
-    page.wait_for_function(
-        "n => document.querySelectorAll('#rows tr').length === n", arg=len(resting)
-    )
+    wait_for_rows(page, len(resting))
     (a, d), client = next(iter(resting.items()))
     ask(page, a, d)
     title = page.locator("#why-body .badge.one").get_attribute("title")

@@ -1,13 +1,11 @@
 """Effects in a real browser: the diagram, the panel of one effect, what-if, bounds."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from jigsaw_crl.evidence.effects import Sizes
-
+from ..assembly.clients import with_totals
 from .studies import HOSTILE, assembled, sized_fragment
 from .test_browser import ask, certificate_on, explained
 
@@ -41,7 +39,7 @@ def test_direct_edges_are_thick_and_coloured_and_open_ones_dashed(visit, plant):
     assert page.locator("#order .legend").inner_text().count("undetermined") == 1
 
 
-def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, capsys):
+def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, told):
     page = visit(plant)
     page.locator(".edge[data-a=pump][data-d=valve] .hit").dispatch_event("click")
     page.wait_for_selector("#forest")
@@ -53,11 +51,11 @@ def test_the_panel_shows_the_effect_at_every_site(visit, plant, folder, capsys):
     assert [number(x) for x in shown] == pytest.approx([*frame.total], abs=0.00501)
     assert rows.last.locator(".mark .pool").count() == 2
     assert page.locator("#forest tr.aside th").all_inner_texts() == ["coast"]
-    told = page.locator("#certificate").inner_text()
-    assert "there is a direct edge" in told
-    assert "The clients agree" in told
-    assert "set aside" in told
-    assert certificate_on(page) == explained(capsys, folder(plant), "pump", "valve")
+    said = page.locator("#certificate").inner_text()
+    assert "there is a direct edge" in said
+    assert "The clients agree" in said
+    assert "set aside" in said
+    assert certificate_on(page) == explained(told, folder(plant), "pump", "valve")
     pooled = plant.order.effects.estimate[plant.order.indices("pump", "valve")]
     assert certificate_on(page).count(f"{pooled:+.2f}") == 1
 
@@ -114,8 +112,8 @@ def test_what_if_says_what_predict_shift_computes(visit, plant):
 @pytest.mark.parametrize("size", [-0.2, -0.3, -0.6, -1.5])
 def test_the_numbers_of_an_axis_do_not_touch_on_a_phone(visit, size):
     fragment = sized_fragment("one", "a", "b", error=0.01)
-    sizes = Sizes(np.array([[0.0, size], [0.0, 0.0]]), fragment.hard.total.error)
-    page = visit(assembled(replace(fragment, hard=replace(fragment.hard, total=sizes))), width=390)
+    value = np.array([[0.0, size], [0.0, 0.0]])
+    page = visit(assembled(with_totals(fragment, value)), width=390)
     boxes = [text.bounding_box() for text in page.locator("#shifts tr.axis text").all()]
     boxes.sort(key=lambda box: box["x"])
     assert len(boxes) >= 2
@@ -136,8 +134,7 @@ def test_what_if_says_how_large_an_excluded_effect_may_be(visit):
     fragment = sized_fragment("one", "a", "b")
     value = fragment.hard.total.value.copy()
     value[1, 0] = 0.3
-    sizes = Sizes(value, fragment.hard.total.error)
-    result = assembled(replace(fragment, hard=replace(fragment.hard, total=sizes)))
+    result = assembled(with_totals(fragment, value))
     page = visit(result)
     page.select_option("#push", "b")
     page.click("#push-add")

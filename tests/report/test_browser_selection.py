@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from .studies import random_result
-from .test_browser import ask, certificate_on, explained
+from .test_browser import ask, certificate_on, explained, wait_for_answer
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_the_diagram_shows_the_asked_pair_and_what_lies_between(visit, tunnel):
     assert page.locator("#rows tr.picked").count() == 0
 
 
-def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunnel, folder, capsys):
+def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunnel, folder, told):
     page = visit(tunnel)
     client = tunnel.order.fragments[0]
     heat = page.locator("#heat")
@@ -69,25 +69,23 @@ def test_a_cell_of_the_evidence_says_its_number_and_answers_a_click(visit, tunne
     for x, y in product((45, 90, 135), (80, 125, 170)):
         place = {"x": box["width"] - x, "y": box["height"] - y}
         heat.hover(position=place)
-        told = page.locator("#heat-cell").inner_text()
+        said = page.locator("#heat-cell").inner_text()
         found = re.fullmatch(
             rf"Is (\S+) an ancestor of (\S+)\? {client.client}: (yes|no|cannot say) "
             r"\(evidence ([+−][\d.]+)\)\.",
-            told,
+            said,
         )
         if found:
             break
-    assert found, told
+    assert found, said
     a, d, _, odds = found.groups()
     claims = tunnel.order.said.claims[0]
     i, j = (list(claims.members).index(tunnel.order.labels.index(name)) for name in (a, d))
     expected = claims.log_factor[i, j]
     assert abs(float(odds.replace("−", "-")) - expected) < 0.051
     heat.click(position=place)
-    page.wait_for_function(
-        "t => document.getElementById('why-title').textContent === t", arg=f"{a} → {d}?"
-    )
-    assert certificate_on(page) == explained(capsys, folder(tunnel), a, d)
+    wait_for_answer(page, a, d)
+    assert certificate_on(page) == explained(told, folder(tunnel), a, d)
 
 
 def test_a_phone_reaches_every_column_and_says_that_there_are_more(visit, plant):

@@ -9,11 +9,11 @@ import numpy as np
 import jigsaw_crl as jc
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.text import signed
-from jigsaw_crl.evidence.effects import Sizes
 from jigsaw_crl.fragment.fragment import Statements
 from jigsaw_crl.report.drawing import draw_graph
 from jigsaw_crl.report.writing import render_report
 
+from ..assembly.clients import with_totals
 from .studies import assembled, chain_fragment, sized_fragment
 from .test_page import data_of, table_of, unpacked, words_of
 
@@ -29,11 +29,7 @@ def test_the_diagram_has_every_direct_edge_with_its_weight_and_sign(plant):
     for pair, about in direct.items():
         weight = edges[pair]
         assert weight["decided"]
-        assert (weight["weight"], weight["low"], weight["high"]) == (
-            about["weight"],
-            about["low"],
-            about["high"],
-        )
+        assert all(weight[name] == about[name] for name in ("weight", "low", "high"))
         assert weight["sign"] == ("plus" if about["weight"] > 0 else "minus")
     sizes = sorted((abs(edges[pair]["weight"]), edges[pair]["width"]) for pair in direct)
     assert sizes == sorted(sizes, key=lambda pair: pair[1])
@@ -118,10 +114,8 @@ def test_sentences_about_an_effect_say_what_the_tables_say(plant):
 def test_an_open_pair_is_not_said_to_have_an_effect():
     fragment = sized_fragment("one", "a", "b")
     unsure = Statements(np.full((2, 2), -1, dtype=np.int8))
-    none = Sizes(np.zeros((2, 2)), np.full((2, 2), 0.01))
-    result = assembled(
-        replace(fragment, statements=unsure, hard=replace(fragment.hard, total=none))
-    )
+    none = with_totals(fragment, np.zeros((2, 2)), np.full((2, 2), 0.01))
+    result = assembled(replace(none, statements=unsure))
     assert result.order.verdict("a", "b") is jc.Verdict.UNDETERMINED
     told = " ".join(texts_of(result, "a", "b"))
     assert "There is no direct edge: an effect, if any, passes through other labels." in told

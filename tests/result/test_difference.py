@@ -3,7 +3,6 @@
 import json
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli import app as cli
 from jigsaw_crl.result.difference import difference
 
 
@@ -23,7 +22,7 @@ def test_a_site_that_joins_or_leaves_is_the_reason():
     assert back == {(c.ancestor, c.descendant, c.before, c.after) for c in grown.of("verdict")}
 
 
-def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tmp_path, capsys):
+def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tmp_path, told):
     world = jc.simulate.random_world(5, 3, 0.9, seed=4, intervention="hard")
     clients = world.clients(n_samples=400, seed=1)
     old = jc.recover(clients, interventions="hard")
@@ -42,11 +41,9 @@ def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tm
     known = jc.recover(clients, interventions="hard",
                        knowledge=jc.Knowledge([[world.order.topological()[0]]]))  # fmt: skip
     assert difference(old, known).knowledge
-    folders = [str(r.save(tmp_path / name)) for r, name in ((old, "old"), (new, "new"))]
-    assert cli.run(["diff", *folders, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["changed"] == [corrected.name]
-    assert cli.run(["diff", *folders]) == 0
-    assert f"{corrected.name} changed" in capsys.readouterr().out
+    folders = [r.save(tmp_path / name) for r, name in ((old, "old"), (new, "new"))]
+    assert json.loads(told("diff", *folders, "--json"))["changed"] == [corrected.name]
+    assert f"{corrected.name} changed" in told("diff", *folders)
 
 
 def test_effects_that_are_zero_are_no_news_and_turned_labels_no_change_of_an_effect():
@@ -76,16 +73,14 @@ def test_effects_that_are_zero_are_no_news_and_turned_labels_no_change_of_an_eff
     assert all(abs(abs(x.before.number) - abs(x.after.number)) > 0.01 for x in both)
 
 
-def test_a_result_that_goes_on_tells_what_is_new_first_and_in_its_report(tmp_path, capsys):
+def test_a_result_that_goes_on_tells_what_is_new_first_and_in_its_report(tmp_path, told):
     first, *others = jc.simulate.setting("A", 0).clients(n_samples=5_000)
     folder, sent = tmp_path / "result", tmp_path / "new.json"
     jc.recover(others).save(folder)
     sent.write_text(jc.recover_fragment(first).to_json())
-    assert cli.run(["assemble", str(sent), "--into", str(folder)]) == 0
-    told = capsys.readouterr().out.splitlines()[0]
-    assert told.startswith(f"Since last time: {first.name} joined: ")
+    said = told("assemble", sent, "--into", folder)
+    assert said.startswith(f"Since last time: {first.name} joined: ")
     page = (folder / "report.html").read_text()
     assert 'id="since">Since last time: ' in page
-    assert cli.run(["assemble", "--into", str(folder), "--remove", first.name]) == 0
-    told = capsys.readouterr().out.splitlines()[0]
-    assert told.startswith(f"Since last time: {first.name} left: ")
+    said = told("assemble", "--into", folder, "--remove", first.name)
+    assert said.startswith(f"Since last time: {first.name} left: ")

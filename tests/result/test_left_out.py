@@ -7,21 +7,16 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-import jigsaw_crl.result.result
 from jigsaw_crl.base.findings import Finding
-from jigsaw_crl.cli import app as cli
 from jigsaw_crl.report.writing import render_report
 from jigsaw_crl.result.summary import summarise
 
 from ..assembly.clients import lab
 from ..study.tables import frame_of
 
-Regimes = dict[str, np.ndarray]
 
-
-def plant(k, rows=3000, seed=0):
-    control, rest = jc.simulate.setting("A", 0).rows(k, rows, seed=seed)
-    return {"control": control, **rest}
+def plant(k):
+    return jc.simulate.setting("A", 0).sample(k, 3_000).regimes
 
 
 def with_a_copy():
@@ -34,9 +29,8 @@ def with_a_copy():
 def with_an_outlier():
     """Its control cannot be used, so all of it is refused."""
     regimes = plant(1)
-    control = regimes["control"].copy()
-    control[0, 0] = 1e6
-    return {**regimes, "control": control}
+    regimes["control"][0, 0] = 1e6
+    return regimes
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +60,15 @@ def test_the_result_names_what_it_left_out_and_the_labels_missing_from_the_order
     assert {p.client for p in result.lost_labels["z1"]} == {"copied", "broken"}
 
 
-def test_the_terminal_names_what_was_left_out(study, tmp_path, capsys):
-    assert cli.run(["recover", str(study), "--out", str(tmp_path / "out")]) == 0
-    out = capsys.readouterr().out
+def test_the_terminal_names_what_was_left_out(study, tmp_path, told):
+    out = told("recover", study, "--out", tmp_path / "out")
     assert "left out: z1 of copied, because the regime holds the same rows as 'first'\n" in out
     assert "left out: client broken, because a few rows carry the variance of 'x1'" in out
     assert "missing from the order, because left out of every client: z1\n" in out
-    assert cli.run(["explain", str(tmp_path / "out"), "z1", "z3"]) == 2
-    err = capsys.readouterr().err
+    err = told("explain", tmp_path / "out", "z1", "z3", code=2)
     assert "'z1' is missing from the order" in err
     assert "holds the same rows" in err
-    assert cli.run(["recover", str(study), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(told("recover", study, "--json"))
     assert document["lost_labels"] == ["z1"]
     assert {part["client"] for part in document["left_out"]} == {"copied", "broken"}
 
@@ -93,34 +84,26 @@ def test_the_page_names_what_was_left_out_and_escapes_it(result):
     assert "<b>saw" not in render_report(odd)
 
 
-def test_check_says_what_recover_will_do(study, capsys):
-    assert cli.run(["check", str(study)]) == 0
-    out = capsys.readouterr().out
-    assert "left out: z1 of copied" in out
+def test_check_says_what_recover_will_do(study, told):
+    lines, again = (told(command, study).splitlines() for command in ("check", "recover"))
+    assert any(line.startswith("left out: z1 of copied") for line in lines)
     said = "2 of 3 clients can say something about ancestors. Left out: broken."
-    lines = out.splitlines()
     assert lines[0].startswith(said)
-    assert lines[0] == lines[-1]
-    assert cli.run(["recover", str(study)]) == 0
-    again = capsys.readouterr().out.splitlines()
-    assert again[0] == again[-1] == lines[0]
+    assert lines[0] == lines[-1] == again[0] == again[-1]
 
 
-def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, capsys):
+def test_check_says_when_the_data_do_not_tell_the_order(tmp_path, told):
     effects = np.diag([0.9, -1.1], k=-1)
     world = jc.simulate.world_from_graph(
         effects, [("a", "b", "c")], (5,), seed=9, names=("a", "b", "c"), intervention="noise-only"
     )
-    control, rest = world.rows(0, 5000)
-    np.savez(tmp_path / "lab.npz", control=control, **rest)
-    assert cli.run(["check", str(tmp_path / "lab.npz")]) == 0
-    out = capsys.readouterr().out
+    np.savez(tmp_path / "lab.npz", **world.sample(0, 5000).regimes)
+    out = told("check", tmp_path / "lab.npz")
     assert "lab: not-identified: " in out
     said = out.splitlines()[-1]
     assert said.startswith("0 of 1 client can say something about ancestors. Noise or means alone")
     assert said.endswith("or take more rows where they are few.")
-    assert cli.run(["recover", str(tmp_path / "lab.npz")]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == said
+    assert told("recover", tmp_path / "lab.npz").splitlines()[-1] == said
     result = jc.recover([jc.read_client(tmp_path / "lab.npz")]).with_proposal()
     # The page begins and ends with it too, and says what to change.
     assert render_report(result).count(said) == 2

@@ -5,6 +5,9 @@ import pandas as pd
 import pytest
 
 import jigsaw_crl as jc
+from jigsaw_crl.study import write_moments
+
+from ..study.tables import frame_of
 
 CHAIN = np.diag([0.8, -0.9, 0.7], k=-1)
 NAMES = ["pump", "valve", "flow", "tank"]
@@ -94,16 +97,13 @@ def test_loadings_are_the_responses_of_the_sensors():
 
 def test_the_manifest_names_sensors_and_a_moments_file_keeps_them(tmp_path):
     world, _ = plants()
-    control, regimes = world.rows(0, 500)
-    blocks = {"control": control, **regimes}
-    frame = pd.DataFrame(np.vstack(list(blocks.values())), columns=[*"abcdef"])
-    frame.assign(regime=np.repeat(list(blocks), 500)).to_csv(tmp_path / "north.csv", index=False)
+    frame = frame_of(world.sample(0, 500).regimes)
+    frame.columns = [*"abcdef", "regime"]
+    frame.to_csv(tmp_path / "north.csv", index=False)
     manifest = tmp_path / "study.toml"
     manifest.write_text('[up]\npump = "b"\n[units]\nb = "m3/h"\n')
     (client,) = jc.read_study(tmp_path).clients
     assert (dict(client.up), dict(client.units)) == ({"pump": "b"}, {"b": "m3/h"})
-    from jigsaw_crl.study import write_moments
-
     kept = jc.read_client(write_moments(client, tmp_path / "north.moments.npz"))
     assert (dict(kept.up), dict(kept.units)) == ({"pump": "b"}, {"b": "m3/h"})
     (tmp_path / "north.moments.npz").unlink()

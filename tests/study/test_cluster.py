@@ -12,8 +12,8 @@ import jigsaw_crl as jc
 from jigsaw_crl.base.errors import InputError
 
 from .. import dask_cluster
-from ..dask_cluster import PATIENCE
-from .tables import read_with_findings
+from ..processes import PATIENCE
+from .tables import frame_of, read_with_findings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("distributed")]
 
@@ -31,9 +31,8 @@ def cluster(tmp_path_factory):
 def folder(tmp_path_factory):
     """Rows of one client in many files; a row number and a constant column are no features."""
     folder = tmp_path_factory.mktemp("rows") / "lab-1"
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 2_400)
     frames = []
-    for label, rows in {"control": control, **regimes}.items():
+    for label, rows in jc.simulate.setting("A", 0).sample(0, 2_400).regimes.items():
         frame = pd.DataFrame(rows + 100.0, columns=[f"x{i}" for i in range(rows.shape[1])])
         frames.append(frame.assign(regime=label, day=np.arange(len(frame)) % 3))
     rows = pd.concat(frames).assign(flat=1.0)
@@ -93,15 +92,10 @@ def test_a_cluster_reads_as_the_manifest_says(cluster, folder, tmp_path):
 
 def test_a_wide_table_is_reduced_on_a_cluster(cluster, tmp_path):
     rng = np.random.default_rng(0)
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 300)
-    wide = rng.normal(size=(control.shape[1], 600))
-    frames = [
-        pd.DataFrame(
-            rows @ wide + rng.normal(size=(300, 600)), columns=map(str, range(600))
-        ).assign(regime=label)
-        for label, rows in {"control": control, **regimes}.items()
-    ]
-    rows = pd.concat(frames).sample(frac=1.0, random_state=0)
+    regimes = jc.simulate.setting("A", 0).sample(0, 300).regimes
+    wide = rng.normal(size=(regimes["control"].shape[1], 600))
+    noisy = {label: x @ wide + rng.normal(size=(300, 600)) for label, x in regimes.items()}
+    rows = frame_of(noisy).sample(frac=1.0, random_state=0)
     (tmp_path / "lab-1").mkdir()
     for k, part in enumerate(np.array_split(np.arange(len(rows)), 5)):
         rows.iloc[part].to_parquet(tmp_path / "lab-1" / f"{k}.parquet", index=False)

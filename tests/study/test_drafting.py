@@ -61,13 +61,9 @@ def test_the_draft_reads_tables_that_are_written_in_different_ways(messy):
     assert run(["check", str(messy)]) == 0
 
 
-def test_a_manifest_that_is_there_is_never_replaced(messy, capsys):
-    assert run(["init", str(messy)]) == 0
-    drafted = (messy / "study.toml").read_text() + "# checked by Ann\n"
-    (messy / "study.toml").write_text(drafted)
-    assert run(["init", str(messy)]) == 2
-    assert "study.toml': it is there already" in capsys.readouterr().err
-    assert (messy / "study.toml").read_text() == drafted
+def test_a_manifest_that_is_there_is_never_replaced(messy, refused):
+    (messy / "study.toml").write_text("# checked by Ann\n")
+    refused(["init", messy], "study.toml': it is there already")
 
 
 def test_labels_of_other_tables_tell_the_regime_column(tmp_path):
@@ -117,30 +113,27 @@ def test_a_sheet_is_drafted_as_other_tables_are(tmp_path, monkeypatch):
     assert jc.read_study(tmp_path).labels == ("pump", "valve")
 
 
-def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(tmp_path, capsys):
+def test_a_table_that_cannot_be_drafted_is_named_once_with_the_reason(tmp_path, told):
     frame = frame_of(regimes_of())
     frame.to_csv(tmp_path / "north.csv", index=False)
     texts = {"a": np.resize(["x", "y"], len(frame)), "b": np.resize(["u", "v"], len(frame))}
     frame.drop(columns="regime").assign(**texts).to_csv(tmp_path / "south.csv", index=False)
-    assert run(["init", str(tmp_path)]) == 0
-    _, line = capsys.readouterr().out.splitlines()
+    _, line = told("init", tmp_path).splitlines()
     assert "it is not clear which column holds the regime ('a' holds x, y; 'b' holds u, v)" in line
     (tmp_path / "south.csv").unlink()
     (tmp_path / "study.toml").unlink()
     claim_page(parquet(frame, tmp_path / "west.parquet"))
-    assert run(["init", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.count("west: ") == 1
+    assert told("init", tmp_path).count("west: ") == 1
 
 
-def test_a_control_that_only_has_most_rows_is_called_a_guess(tmp_path, capsys):
+def test_a_control_that_only_has_most_rows_is_called_a_guess(tmp_path, told):
     regimes = regimes_of()
     frame = pd.concat([frame_of(regimes), frame_of(regimes).query("regime == 'control'")])
     frame.to_csv(tmp_path / "north.csv", index=False)
     frame.replace({"control": "as usual"}).to_csv(tmp_path / "south.csv", index=False)
-    assert run(["init", str(tmp_path)]) == 0
-    told = "the control is a guess, the value with most rows: 'as usual' (south)"
-    assert told in capsys.readouterr().out
-    assert f"# {told}" in (tmp_path / "study.toml").read_text()
+    said = "the control is a guess, the value with most rows: 'as usual' (south)"
+    assert said in told("init", tmp_path)
+    assert f"# {said}" in (tmp_path / "study.toml").read_text()
 
 
 def test_a_table_in_parts_whose_columns_have_several_types_is_drafted(tmp_path):

@@ -11,15 +11,6 @@ from .tables import frame_of, regimes_of, write_table
 from .test_folder import two_labs
 
 
-def study(root, manifest):
-    (two_labs(root) / "study.toml").write_text(manifest)
-    return root
-
-
-def said(root):
-    return {client.name: set(client.hard) for client in jc.read_study(root)}
-
-
 @pytest.mark.parametrize(
     ("manifest", "first", "second"),
     [
@@ -36,63 +27,46 @@ def said(root):
     ],
 )
 def test_a_manifest_says_it_for_all_by_label_and_by_client(tmp_path, manifest, first, second):
-    assert said(study(tmp_path / "s", manifest)) == {"lab-1": first, "lab-2": second}
-
-
-@pytest.mark.parametrize(
-    ("manifest", "message"),
-    [
-        ('interventions = "firm"', "'interventions' is 'firm'. Write"),
-        ("interventions = true", "'interventions' is true. Write"),
-        ("[interventions]\npump = 1", "'pump': 1}. Write interventions"),
-        ('[interventions]\npunp = "hard"', "Did you mean 'pump'"),
-        ('[clients.lab-2.interventions]\ntank = "hard"', "client 'lab-2'.*'tank', which the"),
-    ],
-)
-def test_a_manifest_with_another_kind_or_an_unknown_label_is_refused(tmp_path, manifest, message):
-    with pytest.raises(jc.InputError, match=message) as caught:
-        jc.read_study(study(tmp_path / "s", manifest))
-    assert "study.toml" in str(caught.value) or str(tmp_path) in str(caught.value)
+    (two_labs(tmp_path) / "study.toml").write_text(manifest)
+    found = {client.name: set(client.hard) for client in jc.read_study(tmp_path)}
+    assert found == {"lab-1": first, "lab-2": second}
 
 
 def test_one_client_may_be_read_from_its_own_manifest(tmp_path):
-    root = tmp_path / "site"
-    root.mkdir()
-    write_table(regimes_of(seed=1), root / "lab-1.csv", "csv")
-    (root / "study.toml").write_text('interventions = "hard"\n[clients.lab-1]\nn_latent = 3\n')
-    client = jc.read_client(root / "study.toml")
+    manifest = tmp_path / "study.toml"
+    write_table(regimes_of(seed=1), tmp_path / "lab-1.csv", "csv")
+    manifest.write_text('interventions = "hard"\n[clients.lab-1]\nn_latent = 3\n')
+    client = jc.read_client(manifest)
     assert (client.name, client.n_latent, client.hard) == ("lab-1", 3, {"pump", "valve"})
     # What is passed comes before what the file says.
-    soft = jc.read_client(root / "study.toml", name="a", interventions={"pump": "soft"})
+    soft = jc.read_client(manifest, name="a", interventions={"pump": "soft"})
     assert (soft.name, soft.hard) == ("a", {"valve"})
-    write_table(regimes_of(seed=2), root / "lab-2.csv", "csv")
+    write_table(regimes_of(seed=2), tmp_path / "lab-2.csv", "csv")
     with pytest.raises(jc.InputError, match="has 2 clients, and one is asked for"):
-        jc.read_client(root / "study.toml")
+        jc.read_client(manifest)
 
 
 def test_the_manifest_in_its_folder_holds_for_a_single_file(tmp_path):
-    root = tmp_path / "site"
-    root.mkdir()
     for i in (1, 2):
         frame = frame_of(regimes_of(seed=i)).rename(columns={"regime": "arm"})
-        frame.assign(shift=np.sin(frame.index)).to_csv(root / f"lab-{i}.csv", index=False)
+        frame.assign(shift=np.sin(frame.index)).to_csv(tmp_path / f"lab-{i}.csv", index=False)
     manifest = (
         'regime = "arm"\nignore = ["shift"]\ninterventions = {pump = "hard", flow = "hard"}\n'
     )
-    (root / "study.toml").write_text(
+    (tmp_path / "study.toml").write_text(
         f'{manifest}[clients.first]\nfile = "lab-1.csv"\nn_latent = 3\n'
     )
-    first, second = (jc.read_client(root / f"lab-{i}.csv") for i in (1, 2))
+    first, second = (jc.read_client(tmp_path / f"lab-{i}.csv") for i in (1, 2))
     assert (first.name, first.n_latent, first.hard) == ("first", 3, {"pump"})
     assert (second.name, second.n_latent, second.hard) == ("lab-2", 2, {"pump"})
     assert first.features == ("x1", "x2", "x3", "x4")
-    (alone,) = read_study(root / "lab-2.csv")
+    (alone,) = read_study(tmp_path / "lab-2.csv")
     assert (alone.name, alone.hard) == ("lab-2", {"pump"})
     with pytest.raises(jc.InputError, match="no column 'arms'"):
-        jc.read_client(root / "lab-1.csv", regime="arms")
-    (root / "study.toml").write_text(f'{manifest}labels = ["pump"]\n')
+        jc.read_client(tmp_path / "lab-1.csv", regime="arms")
+    (tmp_path / "study.toml").write_text(f'{manifest}labels = ["pump"]\n')
     with pytest.raises(jc.InputError, match="the manifest's labels do not have 'valve'"):
-        jc.read_client(root / "lab-1.csv")
+        jc.read_client(tmp_path / "lab-1.csv")
 
 
 @pytest.mark.parametrize("build", [from_samples, from_covariances, from_precisions, from_moments])

@@ -6,22 +6,7 @@ import pytest
 import jigsaw_crl as jc
 from jigsaw_crl.cli import app as cli
 
-from .tables import frame_of, regimes_of, write_table
-
-
-@pytest.fixture
-def folder(tmp_path):
-    frame_of(regimes_of()).to_csv(tmp_path / "lab1.csv", index=False)
-    return tmp_path
-
-
-def refusal(folder, manifest):
-    (folder / "study.toml").write_text(manifest)
-    with pytest.raises(jc.InputError) as caught:
-        jc.read_study(folder)
-    assert "study.toml" in str(caught.value)
-    return str(caught.value)
-
+from .tables import client_of, frame_of, regimes_of, write_table
 
 NEAR_MISSES = {
     "missing = true": "'missing' is true. Write missing = \"drop\", missing",
@@ -40,22 +25,37 @@ NEAR_MISSES = {
     '[clients.lab1]\nn_latent = "7"': "Write n_latent = 7.",
     '[clients.lab1]\nlabels = ["a"]': "It stands above all tables: labels",
     '[lab1]\nfile = "lab1.csv"': "If it is a client, write [clients.lab1].",
-    "interventions = true": 'Write interventions = "hard"',
+    "interventions = true": "'interventions' is true. Write interventions = \"hard\"",
+    'interventions = "firm"': "'interventions' is 'firm'. Write",
+    "[interventions]\npump = 1": "'pump': 1}. Write interventions",
+    '[interventions]\npunp = "hard"': "Did you mean 'pump'",
+    '[clients.lab1.interventions]\ntank = "hard"': "'lab1': interventions names the label 'tank'",
+    'sensor_noise = "loud"': "Write sensor_noise = 0.5",
+    "sensor_noise = -1": "sensor_noise of",
+    "[sensor_noise]\nnobody = 1.0": "[sensor_noise]: no client has 'nobody'",
+    "[clients.lab9]\nn_latent = 2": "client 'lab9', but no file is called so",
+    '[clients.x]\nfile = "no.csv"': "'no.csv' does not exist. Paths are relative",
+    "[clients.lab1]\nn_latent = 9": "client 'lab1': 4 features cannot show 9 latents",
+    '[clients.lab1]\ncontrol = "none"': "no control rows: no regime is 'none'",
+    '[clients.lab1.rename]\nzzz = "a"': "no regime 'zzz' to rename. Check the spelling",
     'rename = "a"': "Write [rename] and below it",
     "regime = arm": "Texts stand in quotes",
 }
 
 
 @pytest.mark.parametrize("manifest", NEAR_MISSES)
-def test_a_near_miss_is_answered_by_what_to_write(manifest, folder):
-    assert NEAR_MISSES[manifest] in refusal(folder, manifest)
+def test_a_near_miss_is_answered_by_what_to_write(manifest, folder, refused):
+    (folder / "study.toml").write_text(manifest)
+    refused(["check", folder], str(folder), NEAR_MISSES[manifest])
 
 
 def test_all_wrong_fields_are_named_at_once(folder):
-    text = refusal(folder, 'missing = true\nignored = ["x"]\n[clients.lab1]\ncolour = "red"')
-    assert "3 problems" in text
+    manifest = 'missing = true\nignored = ["x"]\n[clients.lab1]\ncolour = "red"'
+    (folder / "study.toml").write_text(manifest)
+    with pytest.raises(jc.InputError, match=r"study\.toml.*3 problems") as caught:
+        jc.read_study(folder)
     for part in ("'missing'", "'ignored'", "'colour'"):
-        assert part in text
+        assert part in str(caught.value)
 
 
 @pytest.mark.parametrize("field", ["control", "regime", "file"])
@@ -89,25 +89,23 @@ ancestor = ["z1 -> z4"]
 """
 
 
-def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys):
-    control, regimes = jc.simulate.setting("A", 0).rows(0, 200)
-    write_table({"control": control, **regimes}, tmp_path / "lab-1.csv", "csv")
-    (tmp_path / "study.toml").write_text(WHOLE_STUDY)
-    for path in (tmp_path / "lab-1.csv", tmp_path / "study.toml"):
+def test_a_site_uses_the_manifest_of_the_whole_study(tmp_path, capsys, refused):
+    regimes = jc.simulate.setting("A", 0).sample(0, 200).regimes
+    write_table(regimes, tmp_path / "lab-1.csv", "csv")
+    manifest = tmp_path / "study.toml"
+    manifest.write_text(WHOLE_STUDY)
+    for path in (tmp_path / "lab-1.csv", manifest):
         out = tmp_path / "out.json"
         assert cli.run(["fragment", str(path), "-o", str(out)]) == 0
         assert jc.read_fragment(out).client == "lab-1"
     capsys.readouterr()
-    with pytest.raises(jc.InputError, match="delete this table if the client left"):
-        jc.read_study(tmp_path)
-    (tmp_path / "study.toml").write_text("[clients.lab-1]\n[clients.lab-2]\n")
-    with pytest.raises(jc.InputError, match="delete this table if the client left"):
-        jc.read_study(tmp_path)
+    for text in (WHOLE_STUDY, "[clients.lab-1]\n[clients.lab-2]\n"):
+        manifest.write_text(text)
+        refused(["check", tmp_path], "delete this table if the client left")
 
 
 def test_numbers_with_a_sign_are_other_labels():
     rng = np.random.default_rng(0)
     regimes = {name: rng.normal(size=(30, 5)) for name in ("-1", "1", "a-1", "a1")}
-    client = jc.Client.from_samples("x", observational=rng.normal(size=(30, 5)),
-                                    interventions=regimes)  # fmt: skip
+    client = client_of({"control": rng.normal(size=(30, 5)), **regimes})
     assert set(client.labels) == set(regimes)

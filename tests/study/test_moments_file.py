@@ -88,10 +88,6 @@ OTHERS: dict[str, tuple[Callable[[dict[str, np.ndarray]], jc.Client], str]] = {
         lambda r: client_of({**regimes_of(seed=1), "pump": [r["pump"][:90], r["pump"][90:]]}),
         "1 strength cannot be merged with 2",
     ),
-    "another kind": (
-        lambda _: client_of(regimes_of(seed=1)).with_interventions("hard"),
-        "hard in one part of the rows and soft in the other",
-    ),
     "batches": (
         lambda r: client_of(regimes_of(seed=1), batch=dict.fromkeys(r, "monday")),
         "moments with batches cannot be merged with moments without",

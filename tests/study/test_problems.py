@@ -69,7 +69,7 @@ def _spoil(frame):
 
 
 def test_all_kinds_of_problems_of_one_file_are_named_at_once(tmp_path):
-    _write(tmp_path, lab3=lambda f: _spoil(f))
+    _write(tmp_path, lab3=_spoil)
     text = _refusal(tmp_path)
     assert "3 problems in 1 of 4 clients" in text
     for part in (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import jigsaw_crl as jc
 
-from .tables import assert_same, frame_of, regimes_of, write_table
+from .tables import assert_same, client_of, frame_of, regimes_of, write_table
 
 SLOW_OR_SHARED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
@@ -55,6 +55,16 @@ def test_tables_in_memory_may_have_numbered_columns_whole_numbers_and_categories
     twice = frame.rename(columns={"0": 1})
     with pytest.raises(jc.InputError, match="'1' appears twice"):
         jc.Client.from_table(twice, name="lab-1")
+
+
+@given(st.integers(0, 999), st.integers(1, 700))
+def test_rows_in_any_order_and_chunks_give_the_same_client(seed, size):
+    frame = frame_of(regimes_of()).sample(frac=1, random_state=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jigsaw_crl.study.arrow.chunk_rows", lambda _: size)
+        client = jc.Client.from_table(frame, name="lab-1")
+    rows = {r: x.drop(columns="regime").to_numpy() for r, x in frame.groupby("regime")}
+    assert_same(client, client_of(rows))
 
 
 @settings(suppress_health_check=SLOW_OR_SHARED)

@@ -6,10 +6,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli.app import app
 
 
 def table(seed=0, n=400):
@@ -50,39 +48,33 @@ def test_incomplete_rows_are_left_out_on_request_and_counted(study):
     assert np.array_equal(table_client.control.covariance, direct.control.covariance)
 
 
-def test_incomplete_rows_are_used_on_request_and_the_cost_is_said(study):
+def test_incomplete_rows_are_used_on_request_and_the_cost_is_said(study, told, refused):
     read = jc.read_study(study, missing="em")
     (client,) = read.clients
     assert client.n_samples == dict.fromkeys(("control", "a", "b", "c"), 400)
     assert 390 < client.control.n <= 400
     direct = jc.Client.from_table(with_gaps(), name="lab", missing="em")
     assert np.array_equal(client.control.covariance, direct.control.covariance)
-    asked = ["check", str(study), "--fill-missing", "--json"]
-    done = CliRunner().invoke(app, asked)
-    assert done.exit_code == 0, done.output
-    found = [f for f in json.loads(done.stdout)["findings"] if f["check"] == "missing-values"]
+    said = json.loads(told("check", study, "--fill-missing", "--json"))
+    found = [f for f in said["findings"] if f["check"] == "missing-values"]
     assert "3 of 800 rows have missing values" in found[0]["message"]
-    done = CliRunner().invoke(app, [*asked, "--drop-missing"])
-    assert "--drop-missing and --fill-missing are both given" in str(done.exception)
+    both = ["--drop-missing", "--fill-missing"]
+    refused(["check", study, *both], f"{' and '.join(both)} are both given")
     (study / "study.toml").write_text('missing = "em"\n')
     assert jc.read_study(study).clients[0].control.incomplete is not None
 
 
-def test_the_numbers_stay_with_the_fragment_and_the_result_it_joins(study, tmp_path):
-    def run(*words):
-        done = CliRunner().invoke(app, [str(word) for word in words])
-        assert done.exit_code == 0, done.output
-
+def test_the_numbers_stay_with_the_fragment_and_the_result_it_joins(study, tmp_path, told):
     table(1).to_csv(tmp_path / "first.csv", index=False)
-    run("recover", tmp_path / "first.csv", "--out", tmp_path / "result")
+    told("recover", tmp_path / "first.csv", "--out", tmp_path / "result")
     piece = tmp_path / "lab.fragment.json"
-    run("fragment", study / "lab.csv", "-o", piece, "--drop-missing", "--trim", "0.05")
+    told("fragment", study / "lab.csv", "-o", piece, "--drop-missing", "--trim", "0.05")
     said = {f.check: f for f in jc.Fragment.from_json(piece.read_text()).findings}
     assert said["incomplete-rows"].message.endswith(
         "3 rows with missing values: 2 of 'control', 1 of 'a'"
     )
     assert "trimmed-rows" in said
-    run("assemble", piece, "--into", tmp_path / "result")
+    told("assemble", piece, "--into", tmp_path / "result")
     kept = jc.load_result(tmp_path / "result").diagnostics
     assert said["incomplete-rows"] in kept
     assert "2 of 'control', 1 of 'a'" in html.unescape(

@@ -7,7 +7,7 @@ import jigsaw_crl as jc
 from jigsaw_crl.diagnostics import check_client
 from jigsaw_crl.usable import usable
 
-from .tables import regimes_of, write_table
+from .tables import client_of, regimes_of, write_table
 
 NAMES = ["pump", "valve", "flow"]
 
@@ -29,10 +29,10 @@ def _world():
 def test_a_small_bad_regime_is_left_out_alone(spoil, says, kind, tmp_path):
     world = _world()
     for k in range(2):
-        control, regimes = world.rows(k, 2_000)
+        regimes = world.sample(k, 2_000).regimes
         if k == 0:
             regimes["pump"] = spoil(regimes["pump"])
-        write_table({"control": control, **regimes}, tmp_path / f"s{k}.{kind}", kind)
+        write_table(regimes, tmp_path / f"s{k}.{kind}", kind)
     result = jc.recover(jc.read_study(tmp_path))
     assert [(part.client, part.label) for part in result.left_out] == [("s0", "pump")]
     assert says in result.left_out[0].because
@@ -61,11 +61,10 @@ def test_a_client_without_any_usable_regime_is_refused(tmp_path):
 
 
 def test_labels_that_stay_keep_their_kind_when_another_is_left_out():
-    control, regimes = _world().rows(0, 500)
+    regimes = _world().sample(0, 500).regimes
     regimes["flow"] = 50 * np.random.default_rng(0).normal(size=regimes["flow"].shape)
-    client = jc.Client.from_samples(
-        "s", observational=control, interventions=regimes, hard=["pump", "flow"]
-    )
+    client = client_of(regimes, hard=["pump", "flow"])
     (kept,) = usable([client], check_client(client).findings)
     assert set(kept.labels) == {"pump", "valve"}
     assert kept.hard == {"pump"}
+    assert kept.n_latent == client.n_latent

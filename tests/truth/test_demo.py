@@ -3,19 +3,16 @@
 import json
 
 import jigsaw_crl as jc
-from jigsaw_crl.cli import app as cli
 from jigsaw_crl.truth.demo import light_tunnel
 
 
-def test_the_order_is_recovered_explained_and_written(tmp_path, capsys):
+def test_the_order_is_recovered_explained_and_written(tmp_path, told):
     folder = tmp_path / "out"
-    assert cli.run(["demo", "--out", str(folder), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = json.loads(told("demo", "--out", folder, "--json"))
     ours, paper = said["comparison"]
     assert ours["f1"] == 1.0 >= paper["f1"]
     assert said["across"] == ["blue", "red"]
-    assert cli.run(["demo", "--out", str(folder)]) == 0
-    text = capsys.readouterr().out
+    text = told("demo", "--out", folder)
     names = {path.name for path in folder.iterdir()}
     assert names == {"result.json", "order.csv", "hasse.graphml", "report.html"}
     assert str(folder / "report.html") in text

@@ -23,15 +23,10 @@ from jigsaw_crl.truth.simulate import random_world, setting
 from ..baseline.test_global_causal_order import fragment as paper_fragment
 
 
-def exact_fragment(truth, basis=None):
-    return Fragment(
-        truth.client,
-        "paper",
-        truth.labels,
-        truth.blocks,
-        truth.block_order,
-        basis=truth.Q if basis is None else basis,
-    )
+def exact_fragment(truth, basis=None, labels=None):
+    basis = truth.Q if basis is None else basis
+    about = truth.blocks, truth.block_order
+    return Fragment(truth.client, "paper", labels or truth.labels, *about, basis=basis)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +61,7 @@ def test_the_truth_scores_zero_on_both_errors():
                 rows = [t.labels.index(x) for x in block]
                 basis[rows] = rng.normal(size=(len(rows),) * 2) @ basis[rows]
             mixed = rng.permutation(len(t.labels))
-            turned = Fragment(
-                t.client,
-                "paper",
-                tuple(t.labels[i] for i in mixed),
-                t.blocks,
-                t.block_order,
-                basis=basis[mixed],
-            )
+            turned = exact_fragment(t, basis[mixed], tuple(t.labels[i] for i in mixed))
             assert subspace_error(t, turned) < 1e-16
             assert support_leakage(t, turned) == 0
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import jigsaw_crl as jc
 from jigsaw_crl.truth.simulate import Batches, setting
 
 
@@ -42,11 +41,3 @@ def test_offsets_have_the_stated_size():
     means = np.array([b.mean for b in one.control.batches])
     spread = np.sqrt(np.diag(client(None).control.covariance))
     np.testing.assert_allclose(np.mean(means.std(axis=0) / spread), 2.0, rtol=0.1)
-
-
-@pytest.mark.parametrize(
-    "options", [{"offset": -1.0}, {"offset": 1.0, "layout": "odd"}, {"offset": 1.0, "count": 0}]
-)
-def test_impossible_batches_are_refused(options):
-    with pytest.raises(jc.InputError):
-        Batches(**options)

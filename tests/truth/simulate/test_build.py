@@ -1,10 +1,17 @@
-"""Worlds from the paper's settings, at random, or from a given graph."""
+"""Worlds from the paper's settings, at random, or from a given graph; and what is no world."""
 
 import numpy as np
 import pytest
 
 from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.truth.simulate import SETTINGS, random_world, setting, world_from_graph
+from jigsaw_crl.truth.simulate import (
+    SETTINGS,
+    Batches,
+    Intervention,
+    random_world,
+    setting,
+    world_from_graph,
+)
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
@@ -62,6 +69,24 @@ def test_named_labels_and_given_weights_are_kept():
         (lambda: world_from_graph(np.zeros((2, 2)), [[0, 1]], [1]), "cannot determine"),
         (lambda: world_from_graph(np.zeros((2, 2)), [[0]], None, names=["a"]), "1 element "),
         (lambda: world_from_graph([[0, np.inf], [0, 0]], [[0]], None), "finite"),
+        (lambda: setting("A").client(5), "no client 5"),
+        (lambda: setting("A").truth(7), "no client 7"),
+        (lambda: setting("A").client(0, 4), "too few"),
+        (lambda: setting("A").client(0, labels=["nowhere"]), "cannot be intervened on"),
+        (lambda: setting("A").client(0, 100, "cauchy"), "no noise family"),
+        (lambda: setting("A").client(0, 100, seed=-2), "seed"),
+        (lambda: setting("A").client(0, 100, doses=0), "doses"),
+        (lambda: setting("A").node("q"), "no label"),
+        (lambda: Intervention("odd"), "no intervention of kind"),
+        (lambda: Intervention(low=3, high=2), "cannot be drawn"),
+        (lambda: Intervention(shift=-1.0), "shift"),
+        (lambda: Intervention(shift=(2.0, 1.0)), "shift"),
+        (lambda: Intervention(penetrance=0.0), "penetrance"),
+        (lambda: Intervention(off_target=1.5), "off_target"),
+        (lambda: Intervention("knock-down", low=1, high=2), "knock-down"),
+        (lambda: Batches(-1.0), "offset"),
+        (lambda: Batches(1.0, "odd"), "odd"),
+        (lambda: Batches(1.0, count=0), "0 batches"),
     ],
 )
 def test_bad_arguments_are_refused(call, says):

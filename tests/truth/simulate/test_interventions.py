@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.truth.simulate import INTERVENTIONS, Intervention, random_world, setting
 
 PROTOCOLS = sorted(INTERVENTIONS)
@@ -84,20 +83,3 @@ def test_the_off_target_share_of_interventions_hits_a_second_latent():
         change = client.interventions[label][0].covariance - client.control.covariance
         rank = np.linalg.matrix_rank(change, tol=1e-9)
         assert rank <= 2 or (second is not None and rank <= 4)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"kind": "odd"}, "no intervention of kind"),
-        ({"low": 3, "high": 2}, "cannot be drawn"),
-        ({"shift": -1.0}, "shift"),
-        ({"shift": (2.0, 1.0)}, "shift"),
-        ({"penetrance": 0.0}, "penetrance"),
-        ({"off_target": 1.5}, "off_target"),
-        ({"kind": "knock-down", "low": 1, "high": 2}, "knock-down"),
-    ],
-)
-def test_a_protocol_that_cannot_be_drawn_is_refused(options, says):
-    with pytest.raises(InputError, match=says):
-        Intervention(**options)

@@ -6,15 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl.base.algebra import fixed_rank_pinv
-from jigsaw_crl.base.errors import InputError
-from jigsaw_crl.truth.simulate import (
-    FAMILIES,
-    INTERVENTIONS,
-    Change,
-    Intervention,
-    random_world,
-    setting,
-)
+from jigsaw_crl.truth.simulate import FAMILIES, INTERVENTIONS, Change, Intervention, random_world
 
 worlds = st.builds(
     random_world,
@@ -52,24 +44,6 @@ def test_block_rq_has_the_supports_of_its_definition(world):
                     assert abs(truth.Q[i] @ truth.Q[j]) < 1e-10
                 elif own != other:
                     assert abs(R[i, j]) < 1e-9 * np.abs(R).max()
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: setting("A").client(5), "no client 5"),
-        (lambda: setting("A").truth(7), "no client 7"),
-        (lambda: setting("A").client(0, 4), "too few"),
-        (lambda: setting("A").client(0, labels=["nowhere"]), "cannot be intervened on"),
-        (lambda: setting("A").client(0, 100, "cauchy"), "no noise family"),
-        (lambda: setting("A").client(0, 100, seed=-2), "seed"),
-        (lambda: setting("A").client(0, 100, doses=0), "doses"),
-        (lambda: setting("A").node("q"), "no label"),
-    ],
-)
-def test_bad_arguments_are_refused(call, says):
-    with pytest.raises(InputError, match=says):
-        call()
 
 
 def test_effects_are_what_a_push_does_in_standard_deviations():
