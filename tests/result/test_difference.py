@@ -23,7 +23,7 @@ def test_a_site_that_joins_or_leaves_is_the_reason():
 
 
 def test_corrected_data_and_knowledge_are_reasons_and_equal_results_have_none(tmp_path, told):
-    world = jc.simulate.random_world(5, 3, 0.9, seed=4, intervention="hard")
+    world = jc.simulate.random_world(5, 3, 0.9, seed=9, intervention="hard")
     clients = world.clients(n_samples=400, seed=1)
     old = jc.recover(clients, interventions="hard")
     corrected = world.client(0, n_samples=4_000, seed=2)

@@ -46,8 +46,7 @@ def demo(*, out: Path = Path("jigsaw-demo"), force: bool = False) -> opt.Answers
     columns = ["method", "ancestor pairs found", "wrong", "missed", "F1"]
     rows = [[*list(row.values())[:-1], f"{row['f1']:.2f}"] for row in comparison]
     told.append(Table("Compared with the truth, which the simulator knows", columns, rows))
-    told.append(f"Result folder: {out}\nReport:        {report.resolve()}")
-    told.append("Open the report in a browser.")
+    told.append(f"Result folder: {out}\nReport:        {report.resolve()}\nOpen it in a browser.")
     document = {
         "study": result.provenance["study"],
         "hasse": [list(edge) for edge in sorted(order.hasse().edges)],
