@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly import check_certificate, explanation
 from jigsaw_crl.assembly import conclusion as road
+from jigsaw_crl.assembly import explanation
 from jigsaw_crl.assembly.evidence import Evidence
+from jigsaw_crl.assembly.explanation import check_certificate
 from jigsaw_crl.cli.app import run
 from jigsaw_crl.federated.answer import make_answer
 from jigsaw_crl.federated.round import Gathering

@@ -1,21 +1,9 @@
-from .assembly import (
-    Certificate as Certificate,
-)
-from .assembly import (
-    GlobalOrder as GlobalOrder,
-)
-from .assembly import (
-    Proposal as Proposal,
-)
-from .assembly import (
-    Verdict as Verdict,
-)
-from .assembly import (
-    assemble as assemble,
-)
-from .assembly import (
-    next_client as next_client,
-)
+from .assembly.conclusion import assemble as assemble
+from .assembly.design import Proposal as Proposal
+from .assembly.design import next_client as next_client
+from .assembly.explanation import Certificate as Certificate
+from .assembly.order import GlobalOrder as GlobalOrder
+from .assembly.verdict import Verdict as Verdict
 from .base.errors import InputError as InputError
 from .base.errors import JigsawError as JigsawError
 from .base.knowledge import Knowledge as Knowledge

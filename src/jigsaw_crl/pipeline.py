@@ -19,9 +19,9 @@ import numpy as np
 from scipy.special import chdtrc
 
 from jigsaw_crl import baseline
-from jigsaw_crl.assembly import GlobalOrder, conclude
+from jigsaw_crl.assembly.conclusion import conclude
+from jigsaw_crl.assembly.order import GlobalOrder, Witnesses
 from jigsaw_crl.assembly.order import Options as AssemblyOptions
-from jigsaw_crl.assembly.order import Witnesses
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
 from jigsaw_crl.base.knowledge import Knowledge

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jigsaw_crl as jc
-from jigsaw_crl.assembly import check_certificate
+from jigsaw_crl.assembly.explanation import check_certificate
 from jigsaw_crl.assembly.verdict import NO, OPEN, YES
 
 

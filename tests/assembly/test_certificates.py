@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jigsaw_crl import Verdict, assemble
-from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.entailment import Fact
+from jigsaw_crl.assembly.explanation import check_certificate
 
 from .clients import lab, noisy, perfect, small_world
 from .strategies import labs

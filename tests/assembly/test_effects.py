@@ -8,8 +8,8 @@ import pytest
 
 import jigsaw_crl as jc
 from jigsaw_crl import assemble
-from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.effects import pool_effects
+from jigsaw_crl.assembly.explanation import check_certificate
 from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.truth.simulate import Intervention
 

@@ -8,8 +8,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from jigsaw_crl import InputError, Knowledge, Verdict, assemble, next_client
-from jigsaw_crl.assembly import check_certificate
 from jigsaw_crl.assembly.conclusion import conclude
+from jigsaw_crl.assembly.explanation import check_certificate
 from jigsaw_crl.assembly.order import Options
 from jigsaw_crl.base.order import refuted, transitive_closure
 

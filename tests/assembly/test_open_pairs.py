@@ -69,6 +69,16 @@ def test_a_verdict_needs_evidence_that_points_the_same_way(probability, evidence
 
 
 @pytest.mark.parametrize(
+    ("back", "verdict", "why"),
+    [(3.5, YES, Why.EVIDENCE), (4.5, YES, Why.EVIDENCE), (5.5, OPEN, Why.BOTH)],
+)
+def test_evidence_for_either_direction_decides_none(back, verdict, why):
+    P, E = np.array([[0.0, 0.97], [0.01, 0.0]]), np.array([[0.0, 10.0], [back, 0.0]])
+    decided = decide(P, E)
+    assert (decided.verdicts[0, 1], decided.why[0, 1]) == (verdict, why)
+
+
+@pytest.mark.parametrize(
     ("own", "opposed", "verdict", "why"),
     [
         (0.0, None, YES, Why.IMPLIED),  # no evidence of its own

@@ -207,7 +207,7 @@ def test_the_most_probable_open_pairs_are_named_with_their_probability(middling)
     (shown,) = (pairs for said, pairs in describe(middling)["remarks"] if "undetermined" in said)
     assert [pair[:2] for pair in shown] == opened[: len(shown)]
     a, d, text = shown[0]
-    assert text == f"is {a} an ancestor of {d}? {order.probability(a, d):.{order.decimals}f}"
+    assert text == f"is {a} an ancestor of {d}? {chance(order.probability(a, d), order.decimals)}"
 
 
 def test_chains_that_do_not_agree_are_told_once(middling):

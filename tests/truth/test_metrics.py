@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from jigsaw_crl.assembly import assemble
+from jigsaw_crl.assembly.conclusion import assemble
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.order import PartialOrder
 from jigsaw_crl.fragment.fragment import Fragment

@@ -16,23 +16,3 @@
 `design`, `futures`  what further data would settle
 ==============  ====================================================================
 """
-
-from __future__ import annotations
-
-from jigsaw_crl.assembly.conclusion import Conclusion, assemble, conclude
-from jigsaw_crl.assembly.design import Proposal, next_client
-from jigsaw_crl.assembly.explanation import Certificate, check_certificate
-from jigsaw_crl.assembly.order import GlobalOrder
-from jigsaw_crl.assembly.verdict import Verdict
-
-__all__ = [
-    "Certificate",
-    "Conclusion",
-    "GlobalOrder",
-    "Proposal",
-    "Verdict",
-    "assemble",
-    "check_certificate",
-    "conclude",
-    "next_client",
-]

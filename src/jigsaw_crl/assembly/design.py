@@ -29,7 +29,7 @@ from jigsaw_crl.base.terminal import counted
 from jigsaw_crl.base.text import few, pluralise
 
 if TYPE_CHECKING:
-    from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.assembly.order import GlobalOrder
 
 Pair = tuple[str, str]
 

@@ -317,6 +317,7 @@ DOUBTS = {
     Why.DISPUTED: "the chains that sample orders disagree on this pair: one alone would decide it, "
     "another would not",
     Why.OPPOSED: "one client clearly says the opposite of what the others say together",
+    Why.BOTH: "the evidence speaks for either direction, and hardly tells which one it is",
     Why.FEW: "it would rest on too few clients: at least {asked} are asked for",
     Why.LARGE: 'effects {possible} are possible, and "no" must exclude those above {matters:g}',
     Why.PRIOR: "the probability comes from the prior or from other pairs, which is no verdict: "
@@ -378,7 +379,7 @@ def check_certificate(
     --------
     >>> from dataclasses import replace
     >>> import jigsaw_crl as jc
-    >>> from jigsaw_crl.assembly import check_certificate
+    >>> from jigsaw_crl.assembly.explanation import check_certificate
     >>> order = jc.recover(jc.simulate.setting("A", 0).clients()).order
     >>> certificate = order.explain("z1", "z2")
     >>> check_certificate(certificate, order.fragments)

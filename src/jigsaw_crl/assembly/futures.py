@@ -28,7 +28,7 @@ from jigsaw_crl.base.arrays import BoolArray, FloatArray, IntArray
 from jigsaw_crl.evidence.pooled import Pooled
 
 if TYPE_CHECKING:
-    from jigsaw_crl.assembly import GlobalOrder
+    from jigsaw_crl.assembly.order import GlobalOrder
 
 Pairs = tuple[IntArray, IntArray]
 

@@ -79,6 +79,10 @@ def tally(counts: Mapping[str, int]) -> str:
 # Log Bayes factors that a verdict needs from the pair's own evidence, unless decided pairs imply
 # it. Against, it needs more: the prior already makes ancestry improbable, and small effects hide.
 LEAST_FOR, LEAST_AGAINST = float(np.log(2.0)), 1.0
+# With so much evidence for the reverse, and half as much as for a pair, the data show that two
+# labels belong together, and hardly which way. In networks with weak effects 13 of 22 wrong "yes"
+# had it and 23 of 1,097 right ones; in ten other kinds of studies 8 of 4,594 right ones.
+BOTH_WAYS = 4.0
 
 
 class Why(IntEnum):
@@ -94,6 +98,7 @@ class Why(IntEnum):
     KNOWN = 7  # the user said so
     OPPOSED = 8  # a client that counts clearly says the opposite
     FEW = 9  # it would rest on fewer clients than are asked for
+    BOTH = 10  # the evidence clearly speaks for either direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +145,8 @@ def decide(
     high = (probability > CERTAIN_YES) & (least > EACH_YES) & ~eye | (said == YES)
     low = (probability < CERTAIN_NO) & (most < EACH_NO) | eye | (said == NO)
     free = True if opposed is None else ~opposed
-    yes = high & (free & (evidence > LEAST_FOR) | (said == YES))
+    both = (evidence.T > BOTH_WAYS) & (evidence < 2.0 * evidence.T)
+    yes = high & (free & (evidence > LEAST_FOR) & ~both | (said == YES))
     against = low & (free & (evidence < -LEAST_AGAINST) | (said == NO))
     with np.errstate(invalid="ignore"):
         small, large = size <= 1.0, size > 1.0
@@ -157,6 +163,7 @@ def decide(
     why[disputed(least, most)] = Why.DISPUTED
     if large.any():
         why[large & low & (against | refuted(above, against))] = Why.LARGE
+    why[high & both] = Why.BOTH
     if opposed is not None:
         why[(high | low) & opposed] = Why.OPPOSED
     why[verdicts != OPEN] = Why.IMPLIED

@@ -143,7 +143,7 @@ def design(
     Prints the labels, which interventions should be hard, and the pairs that are likely settled;
     then where more rows may settle open pairs.
     """
-    from jigsaw_crl.assembly import next_client
+    from jigsaw_crl.assembly.design import next_client
     from jigsaw_crl.result.folder import load_result
 
     order = load_result(folder).order

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jigsaw_crl.assembly import conclude
+from jigsaw_crl.assembly.conclusion import conclude
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import read_file, write_text
 from jigsaw_crl.base.findings import Finding

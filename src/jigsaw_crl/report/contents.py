@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.entailment import Fact
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import CERTAIN_NO, NO, YES, Verdict
 from jigsaw_crl.base.findings import Finding, most_severe_first
 from jigsaw_crl.base.text import chance, few, number, pluralise

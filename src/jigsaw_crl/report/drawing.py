@@ -19,8 +19,8 @@ from rich.cells import cell_len
 from rich.text import Text
 from scipy.optimize import isotonic_regression
 
-from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.graph import direct_graph
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import YES
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.fragment.fragment import Fragment

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import NO, OPEN
 from jigsaw_crl.base.arrays import FloatArray
 from jigsaw_crl.evidence.effects import INTERVAL

@@ -19,8 +19,8 @@ import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from jigsaw_crl.assembly import GlobalOrder
 from jigsaw_crl.assembly.evidence import SPEAKS
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.files import check_output, write_text
 from jigsaw_crl.base.text import pluralise, signed
 from jigsaw_crl.fragment.fragment import Fragment

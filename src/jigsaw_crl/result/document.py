@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, StrictStr, ValidationError
 
 from jigsaw_crl._version import __version__
-from jigsaw_crl.assembly import GlobalOrder, Proposal
-from jigsaw_crl.assembly.order import Options
+from jigsaw_crl.assembly.design import Proposal
+from jigsaw_crl.assembly.order import GlobalOrder, Options
 from jigsaw_crl.assembly.panel import Use, read_fragments
 from jigsaw_crl.assembly.posterior.chains import Convergence
 from jigsaw_crl.assembly.verdict import Why

@@ -20,7 +20,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from jigsaw_crl.assembly import GlobalOrder
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.files import (
     Ours,

@@ -10,13 +10,14 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from jigsaw_crl.assembly import GlobalOrder, Proposal, next_client
+from jigsaw_crl.assembly.design import Proposal, next_client
 from jigsaw_crl.assembly.graph import (
     direct_graph,
     effects_frame,
     effects_of,
     shift_frame,
 )
+from jigsaw_crl.assembly.order import GlobalOrder
 from jigsaw_crl.assembly.verdict import tally
 from jigsaw_crl.base.errors import InputError
 from jigsaw_crl.base.findings import Finding
