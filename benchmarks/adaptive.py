@@ -208,8 +208,12 @@ def lying(
     assert fragment.bayes is not None
     ancestor = fragment.bayes.ancestor.copy()
     for a, d in targets:
-        place = fragment.labels.index(a), fragment.labels.index(d)
-        ancestor[(slice(None), *place)] = -LOUD if (a, d) in true else LOUD
+        i, j = fragment.labels.index(a), fragment.labels.index(d)
+        # Who says yes to both directions of a pair wins neither.
+        yes = (a, d) not in true and not (a > d and (d, a) in targets)
+        ancestor[:, i, j] = LOUD if yes else -LOUD
+        if yes:
+            ancestor[:, j, i] = -LOUD
     bayes = replace(fragment.bayes, ancestor=ancestor)
     return replace(fragment, bayes=bayes, soft=None if fragment.soft is None else bayes)
 

@@ -125,7 +125,8 @@ def greedy(fragments, world, liars, witnesses, tries=6):
             piece, ancestor = fragments[k], fragments[k].bayes.ancestor.copy()
             for a, d in pairs[:count]:
                 place = (slice(None), piece.labels.index(a), piece.labels.index(d))
-                ancestor[place] = -1000.0 if (a, d) in true else 1000.0
+                # Who says yes to both directions of a pair wins neither.
+                ancestor[place] = 1000.0 if a < d and (a, d) not in true else -1000.0
             told[k] = with_factors(piece, ancestor)
         order = jc.assemble(told, witnesses=witnesses)
         found = wrong(order, world)
@@ -140,11 +141,11 @@ def wrong(order, world):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("count", [1, 3])
 def test_a_verdict_with_more_witnesses_than_liars_is_that_of_the_others(fragments, world, count):
     """The theorem of SECURITY.md, against liars that search for what the code lets pass."""
     liars = range(count)
-    # Four liars turn verdicts if nothing is asked for; one alone does not here.
+    # Three liars turn verdicts if nothing is asked for; one alone does not here.
     assert bool(wrong(greedy(fragments, world, liars, None), world)) == (count > 1)
     order = greedy(fragments, world, liars, count + 1)
     assert not wrong(order, world)
